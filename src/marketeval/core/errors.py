@@ -1,0 +1,69 @@
+"""Every error this package raises on purpose.
+
+    MarketevalError
+    ├── UsageError          the caller's mistake; the command line exits with 2
+    │   ├── UnknownNameError    a name that is not known (also a LookupError)
+    │   ├── ScenarioError       a scenario that cannot be played (also a ValueError)
+    │   └── DataError           a table or file that cannot be read as what it should be (ValueError)
+    ├── EventError          a market wrote an event its schema forbids (also a ValueError)
+    └── RunError            a run that failed on its way; the command line exits with 1
+        └── ReplayError         a replayed episode differs from the recorded one
+
+A message says what was expected, what came, and what to do. What an *agent* does wrong is never
+an error here: it is a `Failure` (see `core.market`) and becomes an event.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class MarketevalError(Exception):
+    """Root of the tree above."""
+
+
+class UsageError(MarketevalError):
+    """What the caller asked for cannot be done as asked; nothing was written."""
+
+
+class UnknownNameError(UsageError, LookupError):
+    """A name outside the known set.
+
+    >>> str(UnknownNameError("metric", "HIH", ["HHI", "Gini"]))
+    "unknown metric 'HIH'; did you mean 'HHI'? known: Gini, HHI"
+    """
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
+        names = sorted(known)
+        near = near_miss(name, names)
+        guess = f"; did you mean '{near}'?" if near else ";"
+        listed = ", ".join(names[:40]) + (", ..." if len(names) > 40 else "")
+        super().__init__(f"unknown {kind} '{name}'{guess} known: {listed or 'none'}{hint}")
+
+
+class ScenarioError(UsageError, ValueError):
+    """A scenario whose values cannot hold together."""
+
+
+class DataError(UsageError, ValueError):
+    """A file that is missing, broken, or lacks what is needed of it."""
+
+
+class EventError(MarketevalError, ValueError):
+    """An event its declared schema forbids: a fault of the market, not of an agent."""
+
+
+class RunError(MarketevalError, RuntimeError):
+    """A run that could not be finished; what was finished stays readable."""
+
+
+class ReplayError(RunError):
+    """A replay asked for, or produced, something else than the recorded episode."""
+
+
+def near_miss(name: str, known: Iterable[str]) -> str | None:
+    """The known name closest to `name`, upper and lower case alike, or None."""
+    by_lower = {one.lower(): one for one in known}
+    close = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.5)
+    return by_lower[close[0]] if close else None

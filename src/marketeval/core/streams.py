@@ -1,0 +1,136 @@
+"""Randomness as a function: draw i of a step depends on (seed, stream name, step, i) alone.
+
+The generator is Philox2x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as
+1, 2, 3; SC 2011). Nothing is consumed and nothing shifts: drawing more, or in another order, or
+inside a kernel, gives the same numbers. A draw that belongs to an agent is taken from a stream
+that carries the agent's name, so a newcomer leaves everybody else's draws as they were.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketeval.core.compiled import inline, kernel
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+_MULTIPLIER = np.uint64(0xD256D193)
+_WEYL = np.uint64(0x9E3779B9)
+_MASK = np.uint64(0xFFFFFFFF)
+_HALF = np.uint64(32)
+_TO_53_BITS = np.uint64(11)
+_UNIT = 2.0**-53
+
+
+@inline
+def philox(low: np.uint64, high: np.uint64, key: np.uint64) -> np.uint64:
+    """Philox2x32-10: two 32-bit counter words and a 32-bit key to 64 bits (first word on top)."""
+    for _ in range(10):
+        product = _MULTIPLIER * low
+        low, high = ((product >> _HALF) ^ key ^ high) & _MASK, product & _MASK
+        key = (key + _WEYL) & _MASK
+    return (low << _HALF) | high
+
+
+@inline
+def draw_bits(code: np.uint64, step: np.uint64, index: np.uint64) -> np.uint64:
+    """64 random bits for one (stream, step, index); `code` is `Stream.code`."""
+    return philox(index & _MASK, (step ^ code) & _MASK, code >> _HALF)
+
+
+@inline
+def draw_uniform(code: np.uint64, step: int, index: int) -> float:
+    """One uniform number in [0, 1), for use inside kernels: 53 bits, as a float64."""
+    return np.float64(draw_bits(code, np.uint64(step), np.uint64(index)) >> _TO_53_BITS) * _UNIT
+
+
+@kernel
+def _mix(low: int, high: int, key: int) -> int:
+    return philox(np.uint64(low), np.uint64(high), np.uint64(key))
+
+
+@kernel
+def _uniforms(code: np.uint64, step: int, count: int) -> Floats:
+    out = np.empty(count)
+    for index in range(count):
+        out[index] = draw_uniform(code, step, index)
+    return out
+
+
+@kernel
+def _uniforms_at(code: np.uint64, step: int, indices: Integers) -> Floats:
+    out = np.empty(indices.size)
+    for place in range(indices.size):
+        out[place] = draw_uniform(code, step, indices[place])
+    return out
+
+
+@kernel
+def _bits(code: np.uint64, step: int, count: int) -> NDArray[np.uint64]:
+    out = np.empty(count, np.uint64)
+    for index in range(count):
+        out[index] = draw_bits(code, np.uint64(step), np.uint64(index))
+    return out
+
+
+class Stream:
+    """One named source of numbers in one episode; `code` is how kernels know it."""
+
+    __slots__ = ("code",)
+
+    def __init__(self, seed: int, name: str) -> None:
+        digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+        key, salt = int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")
+        mixed = int(_mix(seed & 0xFFFFFFFF, seed >> 32, key))
+        self.code = np.uint64(mixed ^ salt)
+
+    def uniform(self, step: int, count: int) -> Floats:
+        """Draws 0 to count-1 of a step, uniform in [0, 1); shape (count,)."""
+        return _uniforms(self.code, step, count)
+
+    def uniform_at(self, step: int, indices: Integers) -> Floats:
+        """The draws of a step at given indices: `uniform_at(s, [3])` is `uniform(s, 4)[3:]`."""
+        return _uniforms_at(self.code, step, np.asarray(indices, np.int64))
+
+    def below(self, bound: int, step: int, count: int) -> Integers:
+        """Integers in [0, bound), as floor(u * bound); shape (count,)."""
+        return (self.uniform(step, count) * bound).astype(np.int64)
+
+    def permutation(self, step: int, count: int) -> Integers:
+        """A random order of 0..count-1: the indices sorted by one keyed number each."""
+        return np.argsort(_bits(self.code, step, count), kind="stable")
+
+
+class Streams:
+    """All the streams of one seed: `streams["users"].uniform(step, 5)`.
+
+    >>> first = Streams(7)["explore"].uniform(3, 5)
+    >>> bool((Streams(7)["explore"].uniform(3, 2) == first[:2]).all())
+    True
+    """
+
+    def __init__(self, seed: int, *, prefix: str = "") -> None:
+        if not 0 <= seed < 2**64:
+            raise ValueError(f"expected a seed from 0 to 2**64 - 1, got {seed}")
+        self.seed = seed
+        self._prefix = prefix
+        self._made: dict[str, Stream] = {}
+
+    def __getitem__(self, name: str) -> Stream:
+        stream = self._made.get(name)
+        if stream is None:
+            stream = self._made[name] = Stream(self.seed, self._prefix + name)
+        return stream
+
+    def of(self, seat: str) -> Streams:
+        """The streams that belong to one seat; they carry its name."""
+        return Streams(self.seed, prefix=f"{self._prefix}{seat}/")
+
+    def codes(self, name: str, seats: Sequence[str] | Iterable[str]) -> NDArray[np.uint64]:
+        """The code of the stream `name` of each seat, for kernels; shape (seats,)."""
+        return np.array([self[f"{seat}/{name}"].code for seat in seats], np.uint64)
