@@ -236,6 +236,10 @@ class EventLog:
         buffer.close_episode()
         self._shared[kind] = digest
 
+    def has_shared(self, kind: str) -> bool:
+        """Whether the shared facts of a kind are in the log already."""
+        return kind in self._shared
+
     @property
     def shared_digest(self) -> str:
         """The digest of what holds for every seed."""

@@ -19,8 +19,8 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """Components of one kind by name.
 
-    `built_in` maps each shipped name to its place, `"module:attribute"`, so that listing names
-    imports nothing.
+    `built_in` maps each shipped name to its place, `"module:attribute"` or `"module"`, so that
+    listing names imports nothing.
     """
 
     def __init__(self, kind: str, built_in: Mapping[str, str], *, plural: str = "") -> None:
@@ -40,7 +40,9 @@ class Registry(Generic[T]):
             if name not in places:
                 raise UnknownNameError(self.kind, name, self)
             module, _, attribute = places[name].partition(":")
-            found = getattr(importlib.import_module(module), attribute)
+            found = importlib.import_module(module)
+            if attribute:
+                found = getattr(found, attribute)
             self._made[name] = cast(T, found)  # cast: an import cannot be typed
         return self._made[name]
 

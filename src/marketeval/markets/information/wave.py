@@ -1,0 +1,198 @@
+"""Waves of interactions, and what becomes of each: from choice to outcome to event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketeval.actions.information import Answers
+from marketeval.core.compiled import kernel
+from marketeval.core.log import EventLog
+from marketeval.core.market import Action, Failure
+from marketeval.events import information as events
+from marketeval.markets.information.supply import Supply
+
+Integers = NDArray[np.int64]
+
+
+TOGETHER, BY_USER = 0, -1
+
+
+def waves(users: Integers, stagger: int) -> Iterator[Integers]:
+    """The slots of a step in the groups that choose from the same state.
+
+    TOGETHER (synchronous): all at once. Otherwise interaction k sees the earlier ones of its step:
+    where users share nothing (BY_USER), wave r holds every user's r-th interaction, which is the
+    same as one at a time; where they see each other, blocks of `stagger` slots choose together.
+    """
+    slots = np.arange(users.size)
+    if stagger == TOGETHER:
+        yield slots
+    elif stagger == BY_USER:
+        turn = _occurrences(users)
+        for one in range(turn.max(initial=-1) + 1):
+            yield slots[turn == one]
+    else:
+        for start in range(0, users.size, stagger):
+            yield slots[start : start + stagger]
+
+
+class Outcomes:
+    """What became of the interactions of one step; arrays in slot order."""
+
+    def __init__(self, slots: int) -> None:
+        self.agent = np.full(slots, -1, np.int64)
+        self.explored = np.zeros(slots, bool)
+        self.score = np.full(slots, np.nan)
+        self.grade = np.full(slots, events.UNGRADED, np.int8)
+        self.cost = np.full(slots, np.nan)
+        self.latency = np.full(slots, np.nan)
+        self.signal = np.full(slots, np.nan)
+        self.utility = np.full(slots, np.nan)
+        self.quality_signal = np.full(slots, np.nan)
+        self.counts = np.zeros(slots, bool)
+        self.status = np.zeros(slots, np.int8)
+        self._missing: list[tuple[int, int, str]] = []
+
+    def choose(self, wave: Integers, chosen: Integers, explored: NDArray[np.bool_]) -> None:
+        """Note whom the users of a wave ask."""
+        self.agent[wave] = chosen
+        self.explored[wave] = explored
+
+    def calls(
+        self, wave: Integers, chosen: Integers, failing: NDArray[np.bool_]
+    ) -> list[tuple[int, Integers]]:
+        """Which agent has to answer which slots; those in an outage fail theirs here."""
+        order, starts = _group(chosen, failing.size)
+        calls = []
+        for agent in np.flatnonzero(np.diff(starts)):
+            slots = wave[order[starts[agent] : starts[agent + 1]]]
+            if failing[agent]:
+                self.score[slots] = 0.0
+                self.counts[slots] = True
+                self.status[slots] = events.OUTAGE
+            else:
+                calls.append((int(agent), slots))
+        return calls
+
+    def take(
+        self, agent: int, slots: Integers, action: Action, *, step: int, supply: Supply
+    ) -> None:
+        """Take an agent's answers as far as they are valid; the rest is missing, with a reason."""
+        reason = _fault(action, slots.size)
+        if reason or not isinstance(action, Answers):
+            self._miss(agent, slots, reason)
+            return
+        score = np.array(action.score, np.float64)
+        grade = np.full(slots.size, events.UNGRADED, np.int8) if action.grade is None else action.grade
+        supply.alter(agent, step, slots, score, grade)
+        there = score == score
+        self.score[slots] = score
+        self.grade[slots] = grade
+        self.counts[slots] = there
+        if action.cost_usd is not None:
+            self.cost[slots] = action.cost_usd * supply.price[agent]
+        if action.latency_s is not None:
+            self.latency[slots] = action.latency_s * supply.latency[agent]
+        if not there.all():
+            self._miss(agent, slots[~there], action.reason)
+
+    def signals(self, wave: Integers, by_grade: Mapping[str, float]) -> None:
+        """The quality signal: what the map gives for the grade, or 2q - 1 without a grade."""
+        table = np.array([by_grade.get(name, np.nan) for name in events.GRADES])
+        signal = table[self.grade[wave]]
+        plain = 2.0 * self.score[wave] - 1.0
+        self.quality_signal[wave] = np.where(signal == signal, signal, plain)
+
+    def write(
+        self, log: EventLog, step: int, users: Integers, questions: Integers, topics: Integers
+    ) -> None:
+        """Append the events of the step in slot order."""
+        served = np.flatnonzero(self.agent >= 0)
+        if served.size < users.size:
+            alone = np.flatnonzero(self.agent < 0)
+            log.append(
+                "unserved", step=step, slot=alone, user=users[alone], question=questions[alone]
+            )
+        if served.size:
+            log.append(
+                "interaction",
+                step=step,
+                slot=served,
+                user=users[served],
+                question=questions[served],
+                topic=topics[served],
+                agent=self.agent[served],
+                explored=self.explored[served],
+                score=self.score[served],
+                grade=self.grade[served],
+                cost_usd=self.cost[served],
+                latency_s=self.latency[served],
+                signal=self.signal[served],
+                utility=self.utility[served],
+                status=self.status[served],
+            )
+        for slot, agent, reason in sorted(self._missing):
+            log.append("missing", step=step, slot=slot, agent=agent, reason=reason)
+
+    def _miss(self, agent: int, slots: Integers, reason: str) -> None:
+        self.status[slots] = events.MISSING
+        self._missing.extend((int(slot), agent, reason) for slot in slots)
+
+
+def _fault(action: Action, rows: int) -> str:
+    """Why an action does not count, or ''."""
+    if isinstance(action, Failure):
+        return action.reason
+    for name in ("score", "grade", "cost_usd", "latency_s"):
+        values = getattr(action, name)
+        if values is None:
+            continue
+        if not isinstance(values, np.ndarray) or values.shape != (rows,):
+            return f"expected {rows} values in '{name}'"
+    if not _between(action.score, 0.0, 1.0):
+        return "a score outside [0, 1]"
+    if action.grade is not None and not _between(action.grade, 0, events.UNGRADED):
+        return "an unknown grade"
+    if action.latency_s is not None and not _between(action.latency_s, 0.0, np.inf):
+        return "a negative latency"
+    return ""
+
+
+@kernel
+def _between(values: NDArray[np.float64], low: float, high: float) -> bool:
+    for value in values:  # noqa: SIM110 - a compiled loop
+        if value < low or value > high:
+            return False
+    return True
+
+
+@kernel
+def _occurrences(users: Integers) -> Integers:
+    seen = np.zeros(users.max() + 1 if users.size else 0, np.int64)
+    out = np.empty(users.size, np.int64)
+    for place in range(users.size):
+        out[place] = seen[users[place]]
+        seen[users[place]] += 1
+    return out
+
+
+@kernel
+def _group(chosen: Integers, agents: int) -> tuple[Integers, Integers]:
+    """A stable counting sort by agent: the order, and where each agent's part starts."""
+    starts = np.zeros(agents + 1, np.int64)
+    for agent in chosen:
+        if agent >= 0:
+            starts[agent + 1] += 1
+    for agent in range(agents):
+        starts[agent + 1] += starts[agent]
+    order = np.empty(starts[agents], np.int64)
+    at = starts[:-1].copy()
+    for place in range(chosen.size):
+        agent = chosen[place]
+        if agent >= 0:
+            order[at[agent]] = place
+            at[agent] += 1
+    return order, starts

@@ -1,0 +1,245 @@
+"""From interactions to rows: sums per seed, window and agent, and the tidy table made of them.
+
+A metric that is a function of such sums subclasses `Series` and gives `measure`; windows, seeds
+in blocks (so that memory stays bounded), agents that are not there, and notes are done here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from marketeval.metrics.tables import (
+    Agents,
+    Floats,
+    Integers,
+    Mask,
+    Values,
+    agents,
+    interactions,
+    presence,
+    seeds,
+)
+from marketeval.metrics.windows import Windowed, Windows
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from marketeval.core.log import LogReader
+
+CELLS = 1 << 23  # numbers in one array of a block of seeds
+NOTHING = "no interaction in the window"
+Reasons = Sequence[tuple[Mask, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What is counted: one row per interaction (or pair of them), seed by seed."""
+
+    seed: Integers
+    step: Values
+    agent: Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Values of the market, shape (seeds, windows), or of its agents, (seeds, windows, agents).
+
+    NaN is undefined; the first of `reasons` whose mask holds says why. `note` goes to the others.
+    """
+
+    values: Floats
+    reasons: Reasons = ()
+    note: str | None = None
+
+
+class Block:
+    """Some of the seeds: sums over the rows in each window, by agent."""
+
+    def __init__(
+        self, log: LogReader, rows: Rows, windows: Windows, places: slice, there: Mask
+    ) -> None:
+        self.log = log
+        self.agents: Agents = agents(log)
+        self.windows = windows
+        self.seeds = seeds(log)[places]
+        self._edges = np.unique(np.concatenate([windows.first, windows.stop]))
+        self.rows = slice(*np.searchsorted(rows.seed, [places.start, places.stop]).tolist())
+        step = rows.step[self.rows]
+        bins = max(self._edges.size - 1, 0)
+        place = np.searchsorted(self._edges, step, side="right") - 1
+        self._inside: Mask = (place >= 0) & (place < bins)
+        cell = (rows.seed[self.rows] - places.start) * bins + place
+        self._cell: Integers = (cell * len(self.agents.seats) + rows.agent[self.rows])[self._inside]
+        self._shape = (len(self.seeds), bins, len(self.agents.seats))
+        self._there = there
+
+    def sum(self, weights: Values | None = None) -> Floats:
+        """Sum of a number per row of this block (default: 1); shape (seeds, windows, agents)."""
+        inside = None if weights is None else weights[self._inside]
+        size = self._shape[0] * self._shape[1] * self._shape[2]
+        binned = np.bincount(self._cell, inside, size).astype(np.float64).reshape(self._shape)
+        first, stop = (
+            np.searchsorted(self._edges, edges)
+            for edges in (self.windows.first, self.windows.stop)
+        )
+        if np.array_equal(stop, first + 1):
+            return binned[:, first]
+        running = np.zeros((self._shape[0], self._shape[1] + 1, self._shape[2]))
+        np.cumsum(binned, axis=1, out=running[:, 1:])
+        return running[:, stop] - running[:, first]
+
+    @cached_property
+    def counts(self) -> Floats:
+        """Interactions of any status; shape (seeds, windows, agents)."""
+        return self.sum()
+
+    @cached_property
+    def totals(self) -> Floats:
+        """Interactions with anyone; shape (seeds, windows)."""
+        return np.asarray(self.counts.sum(axis=-1))
+
+    @cached_property
+    def present(self) -> Mask:
+        """Who was in the market at some time in the window."""
+        return self._there | (self.counts > 0)
+
+    @cached_property
+    def shares(self) -> Floats:
+        """Eq. 6; NaN for agents that are not there, and for all if nobody asked anyone."""
+        shares = divide(self.counts, self.totals[..., None])
+        shares[~self.present] = np.nan
+        return shares
+
+    @property
+    def empty(self) -> Mask:
+        """Windows without any interaction."""
+        return self.totals == 0
+
+    def column(self, name: str) -> Values:
+        """A column of the interactions of this block."""
+        return interactions(self.log).column(name)[self.rows]
+
+    def served(self) -> Mask:
+        """Whether the interactions of this block had an outcome."""
+        return interactions(self.log).served()[self.rows]
+
+    def tidy(self, metric: object, parts: Sequence[Part]) -> pl.DataFrame:
+        """The rows of some values; the market's come before those of its agents."""
+        values, notes, texts = [], [], [None]
+        for part in parts:
+            wide = part.values if part.values.ndim == 3 else part.values[..., None]
+            codes = np.zeros(wide.shape, np.int32)
+            if part.note is not None:
+                texts.append(part.note)
+                codes[:] = len(texts) - 1
+            missing = np.isnan(wide)
+            for mask, reason in reversed(list(part.reasons)):
+                texts.append(reason)
+                codes[missing & (mask if mask.ndim == 3 else mask[..., None])] = len(texts) - 1
+            values.append(wide)
+            notes.append(codes)
+        market = any(part.values.ndim == 2 for part in parts)
+        shown = np.ones(values[0].shape, np.bool_) if market else self.present
+        if len(parts) > 1:
+            shown = np.concatenate([shown, self.present], axis=-1)
+        subjects = [None] * market + (self.agents.seats if len(parts) > 1 or not market else [])
+        return tidy_rows(
+            metric,
+            self.windows,
+            self.seeds,
+            subjects,
+            np.concatenate(values, axis=-1),
+            shown,
+            np.concatenate(notes, axis=-1),
+            texts,
+        )
+
+
+def tidy_rows(
+    metric: object,
+    windows: Windows,
+    seeds: Sequence[int],
+    subjects: Sequence[str | None],
+    values: Floats,
+    shown: Mask,
+    codes: Values,
+    texts: Sequence[str | None],
+) -> pl.DataFrame:
+    """The tidy table of arrays of shape (seeds, windows, subjects), rows `shown` only."""
+    import polars as pl
+
+    from marketeval.metrics.base import TIDY
+
+    seed, window, subject = np.nonzero(shown)
+    step: pl.Series | pl.Expr = pl.lit(None, pl.Int64)
+    if windows.series:
+        step = pl.Series((windows.stop - 1)[window], dtype=pl.Int64)
+    frame = pl.DataFrame(
+        {
+            "seed": np.array(seeds, np.int64)[seed],
+            "value": values[shown],
+            "subject": pl.Series(subjects, dtype=pl.String).gather(subject),
+            "note": pl.Series(texts, dtype=pl.String).gather(codes[shown]),
+        }
+    )
+    return frame.with_columns(
+        pl.lit(str(metric)).alias("metric"),
+        pl.lit(windows.label).alias("window"),
+        step.alias("step"),
+        pl.col("value").fill_nan(None),
+    ).select(pl.col(name).cast(dtype) for name, dtype in TIDY.items())
+
+
+def blocks(log: LogReader, windows: Windows, rows: Rows | None = None) -> Iterator[Block]:
+    """All seeds, some at a time; `rows` are the interactions unless something else is counted."""
+    if rows is None:
+        every = interactions(log)
+        rows = Rows(every.seed, every.step, every.agent)
+    count = len(seeds(log))
+    cells = (2 * windows.first.size + 2) * (len(agents(log).seats) + 1)
+    size = max(1, CELLS // cells)
+    for start in range(0, count, size):
+        places = slice(start, min(start + size, count))
+        there = presence(log, windows.first, windows.stop, places)
+        yield Block(log, rows, windows, places, there)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Series(Windowed):
+    """A metric that is a function of sums over windows."""
+
+    def compute(self, log: LogReader, /) -> pl.DataFrame:
+        """The metric's rows, ordered by seed, then step, then agent."""
+        import polars as pl
+
+        from marketeval.metrics.base import TIDY
+
+        frames = [
+            block.tidy(self, self.measure(block))
+            for block in blocks(log, self.windows(log), self.counted(log))
+        ]
+        return pl.concat(frames) if frames else pl.DataFrame(schema=TIDY)
+
+    def counted(self, log: LogReader) -> Rows | None:
+        """What is counted, if it is not the interactions."""
+        return None
+
+    def measure(self, block: Block) -> Sequence[Part]:
+        """The values of some seeds: of the market, of its agents, or of both in this order."""
+        raise NotImplementedError
+
+
+def divide(above: Floats, below: Floats) -> Floats:
+    """Element by element; NaN where `below` is 0."""
+    below = np.broadcast_to(below, above.shape)
+    return np.divide(above, below, out=np.full(above.shape, np.nan), where=below != 0)
+
+
+def total(values: Floats) -> Floats:
+    """Sum over the last axis without NaN; NaN if there is nothing else."""
+    return np.where(np.isnan(values).all(axis=-1), np.nan, np.nansum(values, axis=-1))
