@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast, dataclass_transform
 
 from marketeval.core.errors import UsageError
 from marketeval.core.registry import Registry
@@ -40,7 +40,7 @@ class Metric(Protocol):
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def metric(cls: C) -> C:
     """Mark a class as a metric: a frozen dataclass whose parameters are given by name."""
-    return dataclass(frozen=True, kw_only=True)(cls)
+    return cast(C, dataclass(frozen=True, kw_only=True)(cls))  # cast: it is the same class
 
 
 def parse_metric(text: str) -> Metric:

@@ -58,7 +58,8 @@ def entropy(shares: ArrayLike, *, normalised: bool = False) -> Floats:
     if not normalised:
         return result
     most = np.log(np.maximum(np.sum(~np.isnan(values), axis=-1), 1))
-    return np.divide(result, most, out=np.full_like(most, np.nan), where=most > 0)
+    out = np.full_like(most, np.nan)
+    return np.asarray(np.divide(result, most, out=out, where=most > 0))
 
 
 @metric

@@ -30,7 +30,7 @@ def gini(values: ArrayLike) -> Floats:
     weighted = np.nansum(ordered * (2 * rank - count[..., None] - 1), axis=-1)
     below = np.asarray(count * sums)
     out = np.full(below.shape, np.nan)
-    return np.maximum(np.divide(weighted, below, out=out, where=below > 0), 0.0)
+    return np.asarray(np.maximum(np.divide(weighted, below, out=out, where=below > 0), 0.0))
 
 
 @metric

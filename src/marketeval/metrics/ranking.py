@@ -109,9 +109,7 @@ class SpearmanRho(Series):
         return _correlation(block, spearman_rho)
 
 
-def _correlation(
-    block: Block, formula: Callable[[ArrayLike, ArrayLike], Floats]
-) -> Sequence[Part]:
+def _correlation(block: Block, formula: Callable[[ArrayLike, ArrayLike], Floats]) -> Sequence[Part]:
     there = block.present
     static = np.where(there, block.agents.f_score, np.nan)
     lacking = (np.isnan(static) & there).any(axis=-1)
@@ -126,7 +124,7 @@ def _correlation(
                 (block.empty, NOTHING),
                 (few, "fewer than two agents in the market"),
                 *((mask, reason) for mask, reason in reasons if reason != "static scores sum to 0"),
-                (there.any(axis=-1), "all tied on one side"),
+                (block.peopled, "all tied on one side"),
             ],
         )
     ]
@@ -148,6 +146,6 @@ def _centred_ranks(values: Floats) -> Floats:
 
 
 def _ratio(above: Floats, left: Floats, right: Floats) -> Floats:
-    below = np.asarray(np.sqrt(left) * np.sqrt(right))
+    below = np.asarray(np.sqrt(left * right))
     out = np.full(below.shape, np.nan)
-    return np.clip(np.divide(above, below, out=out, where=below > 0), -1.0, 1.0)
+    return np.asarray(np.clip(np.divide(above, below, out=out, where=below > 0), -1.0, 1.0))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from marketeval.core.log import LogReader
 
-CELLS = 1 << 23  # numbers in one array of a block of seeds
+CELLS = 1 << 21  # numbers in one array of a block of seeds
 NOTHING = "no interaction in the window"
 Reasons = Sequence[tuple[Mask, str]]
 
@@ -84,8 +84,7 @@ class Block:
         size = self._shape[0] * self._shape[1] * self._shape[2]
         binned = np.bincount(self._cell, inside, size).astype(np.float64).reshape(self._shape)
         first, stop = (
-            np.searchsorted(self._edges, edges)
-            for edges in (self.windows.first, self.windows.stop)
+            np.searchsorted(self._edges, edges) for edges in (self.windows.first, self.windows.stop)
         )
         if np.array_equal(stop, first + 1):
             return binned[:, first]
@@ -118,7 +117,12 @@ class Block:
     @property
     def empty(self) -> Mask:
         """Windows without any interaction."""
-        return self.totals == 0
+        return np.asarray(self.totals == 0)
+
+    @property
+    def peopled(self) -> Mask:
+        """Windows with an agent in the market."""
+        return np.asarray(self.present.any(axis=-1))
 
     def column(self, name: str) -> Values:
         """A column of the interactions of this block."""
@@ -130,7 +134,9 @@ class Block:
 
     def tidy(self, metric: object, parts: Sequence[Part]) -> pl.DataFrame:
         """The rows of some values; the market's come before those of its agents."""
-        values, notes, texts = [], [], [None]
+        values: list[Floats] = []
+        notes: list[Values] = []
+        texts: list[str | None] = [None]
         for part in parts:
             wide = part.values if part.values.ndim == 3 else part.values[..., None]
             codes = np.zeros(wide.shape, np.int32)
@@ -237,7 +243,8 @@ class Series(Windowed):
 def divide(above: Floats, below: Floats) -> Floats:
     """Element by element; NaN where `below` is 0."""
     below = np.broadcast_to(below, above.shape)
-    return np.divide(above, below, out=np.full(above.shape, np.nan), where=below != 0)
+    out = np.full(above.shape, np.nan)
+    return np.asarray(np.divide(above, below, out=out, where=below != 0))
 
 
 def total(values: Floats) -> Floats:

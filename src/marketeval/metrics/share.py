@@ -10,7 +10,7 @@ import numpy as np
 from marketeval.metrics.base import metric
 from marketeval.metrics.series import NOTHING, Block, Part, Reasons, Series
 from marketeval.metrics.static import fair_shares
-from marketeval.metrics.tables import Floats
+from marketeval.metrics.tables import Floats, Mask
 
 Target = Literal["equal", "static", "earned"]
 
@@ -67,23 +67,23 @@ def target_shares(block: Block, target: Target) -> tuple[Floats, Reasons]:
     proportion to the scores q summed over the window (the paper's cumulated mu).
     """
     there = block.present
-    reasons: list[tuple[np.ndarray[tuple[int, ...], np.dtype[np.bool_]], str]] = []
+    reasons: list[tuple[Mask, str]] = []
     if target == "equal":
         merit = np.ones(there.shape)
     elif target == "static":
         merit = np.broadcast_to(block.agents.f_score, there.shape)
         lacking = np.isnan(block.agents.f_score)
         if lacking.all():
-            reasons.append((there.any(axis=-1), "the log has no static scores"))
+            reasons.append((block.peopled, "the log has no static scores"))
         for agent in np.flatnonzero(lacking):
             seat = block.agents.seats[agent]
             reasons.append((there[..., agent], f"no static score for {seat}"))
-        reasons.append((there.any(axis=-1), "static scores sum to 0"))
+        reasons.append((block.peopled, "static scores sum to 0"))
     else:
         score = np.nan_to_num(block.column("score").astype(np.float64))
         earned = block.sum(score > 0) > 0  # exact, where a running sum of scores is not
         merit = np.where(earned, block.sum(score), 0.0)
         reasons.append((block.empty, NOTHING))
-        reasons.append((there.any(axis=-1), "nothing was earned in the window"))
+        reasons.append((block.peopled, "nothing was earned in the window"))
     known = ~(np.isnan(merit) & there).any(axis=-1, keepdims=True)
     return fair_shares(np.where(there & known, merit, np.nan)), reasons

@@ -108,10 +108,11 @@ def agents(log: LogReader) -> Agents:
     def read() -> Agents:
         import polars as pl
 
-        scores = log.scan("static_score").select("agent", "f_score")
+        scores = log.scan("static_score").select("agent", "f_score").unique("agent", keep="first")
         table = (
             log.scan("generator")
             .select("agent", "seat", "entry_step")
+            .unique("agent", keep="first")
             .join(scores, on="agent", how="left")
             .sort("agent")
             .with_columns(pl.col("f_score").cast(pl.Float64).fill_null(float("nan")))
@@ -270,8 +271,8 @@ def histories(log: LogReader) -> Histories:
         ).sort("seed", "user", "step", "slot", maintain_order=True)
         return Histories(
             table["seed"].to_numpy().astype(np.int64),
-            table["user"].to_numpy(),
-            table["step"].to_numpy(),
+            table["user"].to_numpy().astype(np.int32),  # copies, since a view is read-only and
+            table["step"].to_numpy().astype(np.int32),  # would make numba compile once more
             table["agent"].to_numpy().astype(np.int64),
         )
 

@@ -1,0 +1,233 @@
+"""How a market moves: switching, survival, and what users get out of it over time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from marketeval.core.errors import UsageError
+from marketeval.metrics.base import metric
+from marketeval.metrics.series import NOTHING, Block, Part, Rows, Series, blocks, divide, tidy_rows
+from marketeval.metrics.tables import Floats, Mask, Values, histories, presence, remembered, seeds
+from marketeval.metrics.windows import Ranged, at_least
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from marketeval.core.log import LogReader
+
+NOT_ASKED = "nobody asked it in the window"
+
+
+@metric
+class SwitchRate(Series):
+    """Share of users' consecutive interactions that go to another agent than the one before.
+
+        switches / pairs of consecutive interactions of one user
+
+    From 0 to 1. The market's row pools all pairs; an agent's row those that begin with it (1
+    minus its repeat rate, the diagonal of a brand-switching matrix). A pair belongs to the step
+    of its second interaction; the first may lie before the window.
+    """
+
+    def counted(self, log: LogReader) -> Rows:
+        """Pairs, by the agent of the first interaction."""
+        return _pairs(log).rows
+
+    def measure(self, block: Block) -> Sequence[Part]:
+        """The rate of the market and of the agents."""
+        switches = block.sum(_pairs(block.log).switched[block.rows])
+        return [
+            Part(
+                divide(switches.sum(axis=-1), block.totals),
+                [(block.empty, "no user came a second time in the window")],
+            ),
+            Part(
+                divide(switches, block.counts),
+                [(block.counts == 0, "no interaction with it was followed by another")],
+            ),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Pairs:
+    rows: Rows
+    switched: Mask
+
+
+def _pairs(log: LogReader) -> _Pairs:
+    def make() -> _Pairs:
+        every = histories(log)
+        same = (every.seed[1:] == every.seed[:-1]) & (every.user[1:] == every.user[:-1])
+        before, after = every.agent[:-1][same], every.agent[1:][same]
+        return _Pairs(Rows(every.seed[1:][same], every.step[1:][same], before), before != after)
+
+    return remembered(log, "pairs", make)
+
+
+@metric
+class MeanScore(Series):
+    """Mean quality q of the answers that users got, from 0 to 1: the users' satisfaction.
+
+    Of the market and of each agent, over interactions that have a score.
+    """
+
+    def measure(self, block: Block) -> Sequence[Part]:
+        """The mean of the market and of the agents."""
+        return _means(block, block.column("score"), "no score in the window")
+
+
+@metric
+class LongitudinalUtility(Series):
+    """Mean utility of the users' interactions, in the units of the utility.
+
+    Of the market and of each agent, over interactions that have a utility (quality minus costs
+    of price and latency, with the coefficients of the scenario). With a window it shows how
+    users fare over time.
+    """
+
+    def measure(self, block: Block) -> Sequence[Part]:
+        """The mean of the market and of the agents."""
+        return _means(block, block.column("utility"), "no utility in the window")
+
+
+@metric
+class FailureRate(Series):
+    """Share of interactions without an outcome (status missing or outage), from 0 to 1.
+
+    Of the market and of each agent.
+    """
+
+    def measure(self, block: Block) -> Sequence[Part]:
+        """The rate of the market and of the agents."""
+        return _means(block, (~block.served()).astype(np.float64), NOTHING)
+
+
+def _means(block: Block, column: Values, lacking: str) -> Sequence[Part]:
+    values = column.astype(np.float64)
+    known = ~np.isnan(values)
+    sums, counts = block.sum(np.where(known, values, 0.0)), block.sum(known)
+    return [
+        Part(
+            divide(sums.sum(axis=-1), counts.sum(axis=-1)),
+            [(block.empty, NOTHING), (~block.empty, lacking)],
+        ),
+        Part(
+            divide(sums, counts),
+            [(block.counts == 0, NOT_ASKED), (block.counts > 0, lacking)],
+        ),
+    ]
+
+
+@metric
+class Survival(Ranged):
+    """Share of its time in the market before an agent first falls below a threshold of share.
+
+        tumbling windows before the first with MS_a < threshold / windows since its entry
+
+    From 0 to 1 (1 = never fell below). Windows are `window` steps long, counted from the first
+    that begins with the agent in the market; one without any interaction breaks nobody. An agent
+    that leaves the market falls to a share of 0, and a fall is for good. Undefined for an agent
+    that entered after the last window began.
+    """
+
+    threshold: float = 0.01
+    window: int = 10
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(self, "window", self.window, 1)
+        if not 0 < self.threshold <= 1:
+            raise UsageError(f"{self}: threshold takes a share above 0, up to 1")
+
+    def compute(self, log: LogReader, /) -> pl.DataFrame:
+        """One row per seed and agent."""
+        import polars as pl
+
+        from marketeval.metrics.base import TIDY
+
+        span = self.span(log)
+        windows, pooled = span.tumbling(self.window), span.pooled()
+        frames, places = [], 0
+        for block in blocks(log, windows):
+            here = slice(places, places + len(block.seeds))
+            places = here.stop
+            at_start = presence(log, windows.first, windows.first + 1, here)
+            values = survival(block.counts, block.totals, at_start, self.threshold)
+            shown = presence(log, pooled.first, pooled.stop, here)
+            shown |= (block.counts.sum(axis=1) > 0)[:, None]
+            late = np.isnan(values).astype(np.int64)[:, None]
+            texts = [None, "entered after the last window began"]
+            frames.append(
+                tidy_rows(
+                    self,
+                    pooled,
+                    block.seeds,
+                    block.agents.seats,
+                    values[:, None],
+                    shown,
+                    late,
+                    texts,
+                )
+            )
+        return pl.concat(frames) if frames else pl.DataFrame(schema=TIDY)
+
+
+def survival(counts: Floats, totals: Floats, there: Mask, threshold: float) -> Floats:
+    """Survival of agents from interactions by (seed, window, agent); shape (seeds, agents).
+
+    `there` says who is in the market when each window begins.
+    """
+    windows = counts.shape[1]
+    if not windows:
+        return np.full((counts.shape[0], counts.shape[2]), np.nan)
+    since = np.where(there.any(axis=1), there.argmax(axis=1), windows)
+    after = np.arange(windows)[:, None] >= since[:, None, :]
+    below = after & (counts < threshold * totals[..., None]) & (totals > 0)[..., None]
+    fell = np.where(below.any(axis=1), below.argmax(axis=1), windows)
+    return divide((fell - since).astype(np.float64), (windows - since).astype(np.float64))
+
+
+@metric
+class UserSurvival(Ranged):
+    """Share of users who are still there at the end of the range, from 0 to 1.
+
+        1 - users who left in the range / users there at some time in the range
+
+    A user counts who had arrived before the end of the range and had not left before it began.
+    """
+
+    def compute(self, log: LogReader, /) -> pl.DataFrame:
+        """One row per seed."""
+        import polars as pl
+
+        span = self.span(log)
+        everyone = seeds(log)
+        users = log.scan("user").filter(pl.col("arrived") < span.stop)
+        always = users.filter(pl.col("seed").is_null()).select("user").unique().collect().height
+        arrived = users.filter(pl.col("seed").is_not_null()).select("seed").collect()["seed"]
+        left = log.scan("user_left").select("seed", "step").collect()
+        before = left.filter(pl.col("step") < span.start)["seed"]
+        within = left.filter(pl.col("step").is_between(span.start, span.stop, closed="left"))
+        there = always + _count(arrived, everyone) - _count(before, everyone)
+        values = divide(there - _count(within["seed"], everyone), there)
+        shape = (len(everyone), 1, 1)
+        return tidy_rows(
+            self,
+            span.pooled(),
+            everyone,
+            [None],
+            values.reshape(shape),
+            np.ones(shape, np.bool_),
+            np.isnan(values).astype(np.int64).reshape(shape),
+            [None, "the log names no user for these steps"],
+        )
+
+
+def _count(found: pl.Series, everyone: Sequence[int]) -> Floats:
+    values, counts = np.unique(found.to_numpy(), return_counts=True)
+    by_seed = dict(zip(values.tolist(), counts.tolist(), strict=True))
+    return np.array([by_seed.get(seed, 0) for seed in everyone], np.float64)

@@ -1,0 +1,195 @@
+"""Whether users stay with an agent once they have tried it: retention and churn.
+
+Eq. 7 of the paper is written in time steps and explained in interactions; a user who is not drawn
+at a step makes no choice, so the two differ. `Retention` follows the explanation, `RetentionSteps`
+the formula, and `RetentionWindowed` is what the paper's published package computes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from marketeval.metrics.base import metric
+from marketeval.metrics.series import divide, tidy_rows
+from marketeval.metrics.tables import (
+    Floats,
+    Histories,
+    Integers,
+    Mask,
+    agents,
+    histories,
+    presence,
+    seeds,
+)
+from marketeval.metrics.windows import Ranged, at_least
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from marketeval.core.log import LogReader
+
+
+@metric
+class Retention(Ranged):
+    """Share of a user's next m interactions, after first trying an agent, that stay with it.
+
+        CR_a(m) = mean over users u of 1/m sum over i = 1..m of [ q_u(i-th after the first) = a ]
+
+    The paper, Eq. 7 and 8, read in interactions; from 0 to 1. Users with fewer than m later
+    interactions are left out of the mean and counted in the note; undefined if that leaves
+    nobody. With a range, a user counts if the first interaction with the agent in the whole log
+    falls into the range, and is followed to the end of the range.
+    """
+
+    m: int = field(default=10, kw_only=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(self, "m", self.m, 1)
+
+    def compute(self, log: LogReader, /) -> pl.DataFrame:
+        """One row per seed and agent."""
+        from marketeval.metrics._kernels import INTERACTIONS
+
+        span = self.span(log)
+        rows = histories(log)
+        found = _follow(log, rows, rows.step < span.stop, self.m, INTERACTIONS, self)
+        return _tidy(self, log, found, found.retained, _later(self.m))
+
+
+@metric
+class RetentionSteps(Ranged):
+    """Retention in time steps: share of the next m steps at which the user asks the agent.
+
+        CR_a(m) = mean over users u of 1/m sum over t = 1..m of [ q_u(tau + t) = a ]
+
+    The paper, Eq. 7 and 8, to the letter; from 0 to 1. q_u(t) is the user's last interaction of
+    step t, and tau the first step at which it is a. A step without an interaction of the user
+    counts as 0, so the value mixes loyalty with how often users come. Users with tau + m past the
+    end of the range are left out and counted in the note. With a range, as Retention.
+    """
+
+    m: int = field(default=10, kw_only=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(self, "m", self.m, 1)
+
+    def compute(self, log: LogReader, /) -> pl.DataFrame:
+        """One row per seed and agent."""
+        from marketeval.metrics._kernels import STEPS
+
+        rows = histories(log)
+        final = np.ones(rows.seed.size, np.bool_)
+        for column in (rows.seed, rows.user, rows.step):
+            final[:-1] &= column[1:] == column[:-1]
+        final[:-1] = ~final[:-1]
+        found = _follow(log, rows, final & (rows.step < self.span(log).stop), self.m, STEPS, self)
+        return _tidy(
+            self, log, found, found.retained, f"came fewer than {self.m} steps before the end"
+        )
+
+
+@metric
+class RetentionWindowed(Ranged):
+    """Retention as the marketplace-eval package has it: all of a user's later interactions.
+
+        CRR_a = mean over users of (later interactions with a / later interactions)
+
+    From 0 to 1; "later" is after the user's first interaction with a *in the range*, to the end
+    of the range, so old customers count as new in every range and the number of interactions
+    differs by user. Users with none are left out and counted in the note.
+    """
+
+    def compute(self, log: LogReader, /) -> pl.DataFrame:
+        """One row per seed and agent."""
+        from marketeval.metrics._kernels import EVERYTHING
+
+        span = self.span(log)
+        rows = histories(log)
+        inside = (rows.step >= span.start) & (rows.step < span.stop)
+        found = _follow(log, rows, inside, 0, EVERYTHING, self)
+        return _tidy(self, log, found, found.retained, "had no later interaction")
+
+
+@metric
+class Churn(Ranged):
+    """Share of an agent's users whose last m interactions hold none with it.
+
+        churn_a(m) = users of a with none of their last m interactions at a / users of a
+
+    From 0 to 1, over the interactions in the range. Users with fewer than m interactions after
+    their first with the agent have had no time to leave: they are left out and counted in the
+    note. Counted in interactions, so that a user who was not drawn for a while has not churned.
+    """
+
+    m: int = field(default=10, kw_only=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        at_least(self, "m", self.m, 1)
+
+    def compute(self, log: LogReader, /) -> pl.DataFrame:
+        """One row per seed and agent."""
+        from marketeval.metrics._kernels import INTERACTIONS
+
+        span = self.span(log)
+        rows = histories(log)
+        inside = (rows.step >= span.start) & (rows.step < span.stop)
+        found = _follow(log, rows, inside, self.m, INTERACTIONS, self)
+        return _tidy(self, log, found, found.gone, _later(self.m))
+
+
+@dataclass(frozen=True, slots=True)
+class _Followed:
+    """By seed and agent: users who tried it, those followed long enough, and sums over these."""
+
+    adopters: Integers
+    observed: Integers
+    retained: Floats
+    gone: Integers
+
+
+def _follow(
+    log: LogReader, rows: Histories, used: Mask, m: int, reading: int, metric: Ranged
+) -> _Followed:
+    from marketeval.metrics._kernels import adoptions
+
+    span = metric.span(log)
+    seed, user, step, agent = (
+        one if used.all() else one[used] for one in (rows.seed, rows.user, rows.step, rows.agent)
+    )
+    shape = len(seeds(log)), len(agents(log).seats)
+    found = adoptions(seed, user, step, agent, *shape, m, reading, span.start, span.stop)
+    return _Followed(*found)
+
+
+def _later(m: int) -> str:
+    return f"had fewer than {m} later interactions"
+
+
+def _tidy(
+    metric: Ranged, log: LogReader, found: _Followed, sums: Floats | Integers, short: str
+) -> pl.DataFrame:
+    windows = metric.span(log).pooled()
+    there = presence(log, windows.first, windows.stop, slice(0, len(seeds(log))))
+    pairs = np.stack([found.adopters - found.observed, found.adopters], axis=-1)
+    distinct, codes = np.unique(pairs.reshape(-1, 2), axis=0, return_inverse=True)
+    texts: list[str | None] = []
+    for lacking, adopters in distinct.tolist():
+        text = f"{lacking} of {adopters} adopters {short}" if lacking else None
+        texts.append(text if adopters else "nobody tried it")
+    values = divide(sums.astype(np.float64), found.observed.astype(np.float64))
+    return tidy_rows(
+        metric,
+        windows,
+        seeds(log),
+        agents(log).seats,
+        values[:, None],
+        there | (found.adopters > 0)[:, None],
+        codes.reshape(values.shape)[:, None],
+        texts,
+    )
