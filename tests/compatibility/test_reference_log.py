@@ -9,75 +9,25 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from outcome_rule import F1, letter
+from golden_log import (
+    DEEPSEEK,
+    GEMINI,
+    GOLDEN,
+    GROK,
+    KIMI,
+    LATE,
+    LLAMA,
+    OSS,
+    PROFILES,
+    QWEN,
+    as_log,
+    golden,
+)
+from outcome_rule import letter
 
-from marketeval.adapters.marketplace_eval import ReferenceProfile, read_log, write_log
+from marketeval.adapters.marketplace_eval import read_log, write_log
 from marketeval.core.errors import DataError
 from marketeval.core.log import EventLog
-from marketeval.events.information import CHANGES, GRADES, KINDS, OK
-
-GOLDEN = Path(__file__).parent / "golden"
-GEMINI, QWEN, KIMI, OSS, DEEPSEEK, LLAMA, GROK = F1  # in the shipped order
-LATE = {
-    "qwen3_late": {QWEN: 100},
-    "deepseek_late": {DEEPSEEK: 100},
-    "small_pool": {QWEN: 20, DEEPSEEK: 20, GROK: 40},
-}
-PROFILES = (
-    ReferenceProfile("ada", ((KIMI, 3.0), (GEMINI, 1.0), (QWEN, 5.0))),
-    ReferenceProfile("ben", ((GEMINI, 1.0),)),
-    ReferenceProfile("cy", ((OSS, 0.2), (KIMI, 0.2))),
-)
-NAMES = {"A": "correct", "B": "incorrect", "C": "not_attempted"}
-
-
-def golden(experiment: str) -> list[tuple[int, pl.DataFrame]]:
-    frame = pl.read_parquet(GOLDEN / "interactions.parquet").filter(experiment=experiment)
-    return [(int(seed), rows) for (seed,), rows in frame.group_by("seed", maintain_order=True)]
-
-
-def as_log(rows: pl.DataFrame, experiment: str, seed: int) -> EventLog:
-    """The same episode as our market would have logged it; preferences are not part of it."""
-    agents = sorted(F1)
-    late = LATE[experiment]
-    log = EventLog(KINDS)
-    log.shared(
-        "generator",
-        agent=list(range(7)),
-        seat=agents,
-        label=agents,
-        position=[list(F1).index(name) for name in agents],
-        entry_step=[late.get(name, 0) for name in agents],
-        privileged=False,
-    )
-    log.shared(
-        "question", question=list(range(500)), item=[str(i + 1) for i in range(500)], topic=0
-    )
-    log.begin(seed)
-    for name, step in late.items():
-        entry = {"change": CHANGES.index("entry"), "value": float("nan")}
-        log.append("intervention", step=step, agent=agents.index(name), **entry)
-    users = {"ada": 0, "ben": 1, "cy": 2} | {f"user_{i + 1}": i for i in range(10)}
-    quality = (rows["score"] + 1) / 2
-    log.append(
-        "interaction",
-        step=rows["t"].to_numpy(),
-        slot=rows["tau"].to_numpy(),
-        user=[users[name] for name in rows["user_id"]],
-        question=[int(qid) - 1 for qid in rows["qid"]],
-        topic=0,
-        agent=[agents.index(name) for name in rows["generator_id"]],
-        explored=False,
-        score=quality.to_numpy(),
-        grade=[GRADES.index(NAMES[grade]) for grade in rows["judge_grade"]],
-        cost_usd=float("nan"),
-        latency_s=float("nan"),
-        signal=rows["score"].to_numpy(),
-        utility=quality.to_numpy(),
-        status=OK,
-    )
-    log.end()
-    return log
 
 
 @pytest.mark.parametrize("experiment", LATE)
@@ -89,7 +39,7 @@ def test_written_logs_have_the_bytes_that_the_published_package_wrote(
     profiles = PROFILES if experiment == "small_pool" else ()
     for seed, rows in golden(experiment):
         target = tmp_path / f"{seed}.csv"
-        write_log(as_log(rows, experiment, seed), target, profiles=profiles)
+        write_log(as_log(experiment, [(seed, rows)]), target, profiles=profiles)
         assert hashlib.sha256(target.read_bytes()).hexdigest() == expected[seed], seed
 
 
@@ -98,7 +48,7 @@ def test_written_preferences_are_the_published_ones(experiment: str, tmp_path: P
     profiles = PROFILES if experiment == "small_pool" else ()
     for seed, rows in golden(experiment)[:3]:
         target = tmp_path / f"{seed}.csv"
-        write_log(as_log(rows, experiment, seed), target, profiles=profiles)
+        write_log(as_log(experiment, [(seed, rows)]), target, profiles=profiles)
         ours = pl.read_csv(target, infer_schema=False)["preference_distribution"]
         for theirs, mine in zip(rows["preference_distribution"], ours, strict=True):
             if theirs is not None:
@@ -109,7 +59,7 @@ def test_written_preferences_are_the_published_ones(experiment: str, tmp_path: P
 @pytest.mark.parametrize("experiment", LATE)
 def test_a_log_read_back_tells_the_same_episode(experiment: str, tmp_path: Path) -> None:
     seed, rows = golden(experiment)[-1]
-    original = as_log(rows, experiment, seed)
+    original = as_log(experiment, [(seed, rows)])
     target = tmp_path / "simulation_log.csv"
     write_log(original, target, profiles=PROFILES if experiment == "small_pool" else ())
     again = read_log(target)
@@ -137,7 +87,7 @@ def test_a_log_read_back_tells_the_same_episode(experiment: str, tmp_path: Path)
 def test_positions_follow_the_order_in_which_generators_became_known(tmp_path: Path) -> None:
     seed, rows = golden("qwen3_late")[0]
     target = tmp_path / "simulation_log.csv"
-    write_log(as_log(rows, "qwen3_late", seed), target)
+    write_log(as_log("qwen3_late", [(seed, rows)]), target)
     seats = read_log(target).scan("generator").sort("position").collect()["seat"].to_list()
     assert seats == [GEMINI, KIMI, OSS, DEEPSEEK, LLAMA, GROK, QWEN]
 
@@ -238,4 +188,4 @@ def test_a_file_that_is_no_csv_or_not_there_is_refused_in_one_line(tmp_path: Pat
 def test_one_seed_at_a_time_is_written(tmp_path: Path) -> None:
     seed, rows = golden("qwen3_late")[0]
     with pytest.raises(DataError, match=r"one of the log's seeds \(0\), got seed 7"):
-        write_log(as_log(rows, "qwen3_late", seed), tmp_path / "log.csv", seed=7)
+        write_log(as_log("qwen3_late", [(seed, rows)]), tmp_path / "log.csv", seed=7)
