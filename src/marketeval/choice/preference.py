@@ -79,14 +79,18 @@ def learn(
 
 @inline
 def normalise(first: Floats) -> None:
-    """Divide the known entries by their sum, taken from left to right."""
+    """Divide the known entries by their sum, taken from left to right; equal if all are 0."""
     total = 0.0
+    known = 0
     for one in first:
         if one == one:
             total += one
-    if total > 0.0:
-        for agent in range(first.size):
+            known += 1
+    for agent in range(first.size):
+        if total > 0.0:
             first[agent] = first[agent] / total
+        elif first[agent] == first[agent]:
+            first[agent] = 1.0 / known
 
 
 @inline

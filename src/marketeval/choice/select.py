@@ -141,10 +141,14 @@ def choose_one(
         if first[agent] == first[agent]:
             value = worth(kind, first[agent], second[agent])
             count = evidence(kind, first[agent], second[agent])
-        value += character[c.POPULARITY] * shares[agent]
+        bonus = character[c.POPULARITY] * shares[agent]
+        if rule != THOMPSON:  # its worth is drawn: the term is added to the draw
+            value += bonus
         scores[agent] = score_of(
             rule, value, count, total, theta, agent_codes[0, agent], step, slot
         )
+        if rule == THOMPSON:
+            scores[agent] += bonus
 
     places = min(int(character[c.PORTFOLIO]), known)
     skip = int(draw_uniform(user_codes[2], step, slot) * places) if places > 1 else 0

@@ -21,7 +21,10 @@ LEARNING = ("beta",)
 def score(
     worth: float, count: float, total: float, theta: float, code: np.uint64, step: int, slot: int
 ) -> float:
-    """A draw from Beta(a, b), where worth = a / (a + b) and count = a + b."""
+    """A draw from Beta(a, b), where worth = a / (a + b) and count = a + b.
+
+    The draw stands for the worth itself, so popularity is added to it and not to the mean before.
+    """
     a = gamma(worth * count, code, step, 2 * ATTEMPTS * slot)
     b = gamma((1.0 - worth) * count, code, step, 2 * ATTEMPTS * slot + ATTEMPTS)
     return a / (a + b) if a + b > 0.0 else worth

@@ -76,8 +76,13 @@ class Agent(Protocol):
     recorded); `privileged` that it wants to be told what its seat should not know.
     """
 
-    immediate: bool
-    deterministic: bool
-    privileged: bool
+    @property
+    def immediate(self) -> bool: ...
+
+    @property
+    def deterministic(self) -> bool: ...
+
+    @property
+    def privileged(self) -> bool: ...
 
     async def act(self, request: Request, /) -> Action: ...

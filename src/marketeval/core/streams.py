@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketeval.core.compiled import inline, kernel
+from marketeval.core.errors import UsageError
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -50,7 +51,7 @@ def draw_uniform(code: np.uint64, step: int, index: int) -> float:
 
 
 @kernel
-def _mix(low: int, high: int, key: int) -> int:
+def _mix(low: int, high: int, key: int) -> np.uint64:
     return philox(np.uint64(low), np.uint64(high), np.uint64(key))
 
 
@@ -115,8 +116,8 @@ class Streams:
     """
 
     def __init__(self, seed: int, *, prefix: str = "") -> None:
-        if not 0 <= seed < 2**64:
-            raise ValueError(f"expected a seed from 0 to 2**64 - 1, got {seed}")
+        if not 0 <= seed < 2**63:  # the log keeps seeds as int64
+            raise UsageError(f"expected a seed from 0 to 2**63 - 1, got {seed}")
         self.seed = seed
         self._prefix = prefix
         self._made: dict[str, Stream] = {}

@@ -15,7 +15,7 @@ INCORRECT, CORRECT, NOT_ATTEMPTED, UNGRADED = range(4)
 STATUSES = ("ok", "missing", "outage")
 OK, MISSING, OUTAGE = range(3)
 
-CHANGES = ("entry", "exit", "price", "latency", "quality", "outage", "recovery")
+CHANGES = ("entry", "exit", "price", "latency", "quality", "outage")
 
 USER = Column("user", "int32", "the user, counted from 0 in order of arrival", low=0)
 QUESTION = Column("question", "int32", "the question, a row of the table `question`", low=0)
@@ -92,7 +92,7 @@ INTERVENTION = EventKind(
         Column(
             "value",
             "float64",
-            "price and latency: the factor; quality: the change; entry: the prior share",
+            "price and latency: the factor; quality: the change; outage: the step it ends at",
             nullable=True,
         ),
     ),

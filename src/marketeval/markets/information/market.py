@@ -187,8 +187,8 @@ class InformationMarket:
     @cached_property
     def _changes(self) -> Mapping[int, Sequence[Intervention]]:
         """The changes of each step, in step order; within a step the entries come first, in the
-        order of the configuration."""
-        place = {one.seat: number for number, one in enumerate(self.generators)}
+        order of the state's columns: two priors at one step must not hang on the configuration."""
+        place = {one.seat: number for number, one in enumerate(self.agents)}
         entries = [
             Intervention(step=one.enters, agent=one.seat, kind="entry")
             for one in self.generators

@@ -114,9 +114,11 @@ class Population:
         preference.enter(kinds, self.first, self.second, agent, priors)
 
     def lose(self, agent: int) -> None:
-        """An agent leaves the market: every user forgets it."""
+        """An agent leaves the market: every user forgets it, and what made them trust it."""
         kinds = self._by_row(c.LEARNING).astype(np.int64)
         preference.leave(kinds, self.first, self.second, agent)
+        self.successes[:, agent] = 0.0
+        self.trials[:, agent] = 0.0
 
     def arrive(self, step: int) -> Integers:
         """New users of a step; they know what a user knew who never interacted."""

@@ -40,12 +40,16 @@ class Supply:
         score: NDArray[np.float64],
         grade: NDArray[np.int8],
     ) -> None:
-        """Degrade or improve the answers of one agent in place, by one keyed draw per slot."""
+        """Degrade or improve the answers of one agent in place, by one keyed draw per slot.
+
+        A change below 0 turns answers worth something into wrong ones and leaves refusals as they
+        are; above 0 it makes any answer a right one.
+        """
         change = self.quality[agent]
         if change == 0.0:
             return
         hit = self._quality_draws[agent].uniform_at(step, slots) < abs(change)
-        hit &= ~np.isnan(score)
+        hit &= score > 0.0 if change < 0 else score == score
         score[hit] = float(change > 0)
         graded = hit & (grade != UNGRADED)
         grade[graded] = CORRECT if change > 0 else INCORRECT

@@ -18,6 +18,7 @@ Integers = NDArray[np.int64]
 
 
 TOGETHER, BY_USER = 0, -1
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 def waves(users: Integers, stagger: int) -> Iterator[Integers]:
@@ -54,7 +55,7 @@ class Outcomes:
         self.quality_signal = np.full(slots, np.nan)
         self.counts = np.zeros(slots, bool)
         self.status = np.zeros(slots, np.int8)
-        self._missing: list[tuple[int, int, str]] = []
+        self._missing: list[tuple[Integers, int, str]] = []
 
     def choose(self, wave: Integers, chosen: Integers, explored: NDArray[np.bool_]) -> None:
         """Note whom the users of a wave ask."""
@@ -69,8 +70,8 @@ class Outcomes:
         calls = []
         for agent in np.flatnonzero(np.diff(starts)):
             slots = wave[order[starts[agent] : starts[agent + 1]]]
-            if failing[agent]:
-                self.score[slots] = 0.0
+            if failing[agent]:  # no answer, no bill, no wait: what users mind stays known
+                self.score[slots] = self.cost[slots] = self.latency[slots] = 0.0
                 self.counts[slots] = True
                 self.status[slots] = events.OUTAGE
             else:
@@ -86,7 +87,9 @@ class Outcomes:
             self._miss(agent, slots, reason)
             return
         score = np.array(action.score, np.float64)
-        grade = np.full(slots.size, events.UNGRADED, np.int8) if action.grade is None else action.grade
+        grade = np.full(slots.size, events.UNGRADED, np.int8)
+        if action.grade is not None:
+            grade[:] = action.grade  # a copy: the action may be the agent's own table
         supply.alter(agent, step, slots, score, grade)
         there = score == score
         self.score[slots] = score
@@ -134,12 +137,24 @@ class Outcomes:
                 utility=self.utility[served],
                 status=self.status[served],
             )
-        for slot, agent, reason in sorted(self._missing):
-            log.append("missing", step=step, slot=slot, agent=agent, reason=reason)
+        if self._missing:
+            slots = np.concatenate([one for one, _, _ in self._missing])
+            order = np.argsort(slots)
+            reasons = np.repeat(
+                np.array([reason for _, _, reason in self._missing], object),
+                [one.size for one, _, _ in self._missing],
+            )
+            log.append(
+                "missing",
+                step=step,
+                slot=slots[order],
+                agent=self.agent[slots[order]],
+                reason=reasons[order],
+            )
 
     def _miss(self, agent: int, slots: Integers, reason: str) -> None:
         self.status[slots] = events.MISSING
-        self._missing.extend((int(slot), agent, reason) for slot in slots)
+        self._missing.append((slots, agent, reason))
 
 
 def _fault(action: Action, rows: int) -> str:
@@ -152,12 +167,16 @@ def _fault(action: Action, rows: int) -> str:
             continue
         if not isinstance(values, np.ndarray) or values.shape != (rows,):
             return f"expected {rows} values in '{name}'"
+        if values.dtype.kind not in ("iu" if name == "grade" else "fiu"):
+            return f"expected numbers in '{name}', got {values.dtype}"
     if not _between(action.score, 0.0, 1.0):
         return "a score outside [0, 1]"
     if action.grade is not None and not _between(action.grade, 0, events.UNGRADED):
         return "an unknown grade"
-    if action.latency_s is not None and not _between(action.latency_s, 0.0, np.inf):
-        return "a negative latency"
+    if action.cost_usd is not None and not _between(action.cost_usd, -_LARGEST, _LARGEST):
+        return "an infinite cost"
+    if action.latency_s is not None and not _between(action.latency_s, 0.0, _LARGEST):
+        return "a negative or infinite latency"
     return ""
 
 

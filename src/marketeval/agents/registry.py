@@ -1,0 +1,120 @@
+"""Agents by their short text: `bernoulli:0.6`, `recorded:table.csv#gpt-4o`, `python:mine:Agent`.
+
+The part before the first colon names the maker; it gets the rest, the seat's options and the
+recorded answers at hand. Packages outside add makers through the entry point group
+`marketeval.agents`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from marketeval.agents.bernoulli import Bernoulli
+from marketeval.agents.recorded import AnswerTable, Recorded
+from marketeval.core.errors import ScenarioError, UnknownNameError
+from marketeval.core.market import Agent
+from marketeval.core.registry import Registry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What a maker is told: which seat, the text after the name, the options, the tables."""
+
+    seat: str
+    argument: str
+    options: Mapping[str, Any]  # any: whatever the scenario's YAML held
+    tables: Mapping[str, AnswerTable] = field(default_factory=dict)
+
+
+Maker = Callable[[Order], Agent]
+
+AGENTS: Registry[Maker] = Registry(
+    "agent",
+    {
+        "bernoulli": "marketeval.agents.registry:bernoulli",
+        "recorded": "marketeval.agents.registry:recorded",
+        "python": "marketeval.agents.registry:python",
+    },
+)
+
+
+def make_agent(
+    text: str,
+    *,
+    seat: str,
+    options: Mapping[str, Any] | None = None,  # any: as in Order
+    tables: Mapping[str, AnswerTable] | None = None,
+) -> Agent:
+    """The agent that a short text names, ready to fill a seat."""
+    name, _, argument = text.partition(":")
+    if not argument and "#" in name:
+        name, _, argument = name.partition("#")
+        argument = f"#{argument}"
+    return AGENTS[name](
+        Order(seat=seat, argument=argument, options=options or {}, tables=tables or {})
+    )
+
+
+def bernoulli(order: Order) -> Agent:
+    """`bernoulli:RATE`: right with that probability; options fixed, cost_usd, latency_s."""
+    known = ("fixed", "cost_usd", "latency_s")
+    _known_options(order, known)
+    rate = number(order.argument, f"seat '{order.seat}': expected bernoulli:RATE", 0.0, 1.0)
+    cost, latency = (
+        None
+        if order.options.get(name) is None
+        else number(order.options[name], f"seat '{order.seat}', option {name}", 0.0, 1e12)
+        for name in ("cost_usd", "latency_s")
+    )
+    fixed = order.options.get("fixed", False)
+    if not isinstance(fixed, bool):
+        raise ScenarioError(f"seat '{order.seat}', option fixed: expected true or false")
+    return Bernoulli(rate=rate, fixed=fixed, cost_usd=cost, latency_s=latency)
+
+
+def recorded(order: Order) -> Agent:
+    """`recorded`, `recorded#MODEL` or `recorded:FILE#MODEL`: the answers in a table of outcomes."""
+    _known_options(order, ())
+    model = order.argument.partition("#")[2] or order.seat
+    if model not in order.tables:
+        raise UnknownNameError("model", model, order.tables)
+    return Recorded(order.tables[model])
+
+
+def python(order: Order) -> Agent:
+    """`python:package.module:Class`: an agent of the caller's own, made with the seat's options."""
+    module, _, name = order.argument.rpartition(":")
+    if not module:
+        raise ScenarioError(
+            f"seat '{order.seat}': expected python:package.module:Class, got python:{order.argument}"
+        )
+    try:
+        made = getattr(importlib.import_module(module), name)(**order.options)
+    except (ImportError, AttributeError, TypeError) as error:
+        raise ScenarioError(f"seat '{order.seat}': python:{order.argument}: {error}") from error
+    if not isinstance(made, Agent):
+        raise ScenarioError(
+            f"seat '{order.seat}': {name} is no agent; expected an async method act(request) and "
+            "the attributes immediate, deterministic and privileged"
+        )
+    return made
+
+
+def number(value: object, what: str, low: float, high: float) -> float:
+    """A number within bounds, or one line that says what was expected."""
+    try:
+        found = float(str(value))
+    except ValueError:
+        found = float("nan")
+    if not low <= found <= high:
+        raise ScenarioError(f"{what}: expected a number from {low:g} to {high:g}, got {value!r}")
+    return found
+
+
+def _known_options(order: Order, known: tuple[str, ...]) -> None:
+    for name in order.options:
+        if name not in known:
+            raise UnknownNameError(f"option of seat '{order.seat}'", name, known)

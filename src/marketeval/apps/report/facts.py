@@ -1,0 +1,354 @@
+"""What a report says about a run, gathered once for the page, the pictures and the terminal.
+
+Numbers come from the run's stored metrics where they are there, else from its log; controls are
+read the same way, so that every value can be paired by seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from marketeval.core.errors import MarketevalError
+from marketeval.events.information import STATUSES
+from marketeval.metrics.base import TIDY, Metric, evaluate
+from marketeval.metrics.concentration import HHI
+from marketeval.metrics.dynamics import FailureRate, SwitchRate
+from marketeval.metrics.ranking import KendallTau, Rank, SpearmanRho, StaticRank
+from marketeval.metrics.resampling import paired_effect, summarise
+from marketeval.metrics.retention import Retention
+from marketeval.metrics.share import FairShare, MarketShare, ShareVersusFair
+
+if TYPE_CHECKING:
+    from marketeval.core.log import LogReader
+    from marketeval.experiments.run_directory import RunDirectory
+
+PHASE_METRICS = (MarketShare, ShareVersusFair, FairShare, Rank, StaticRank, KendallTau, SpearmanRho)
+MOST_WINDOWS = 100
+_WORK = 4_000_000_000  # multiplications that resampling may take
+_VERBS = {"entry": "enters", "exit": "exits", "recovery": "recovers"}
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """A competitor: its seat in the log, and the name that people see."""
+
+    seat: str
+    name: str
+    entry_step: int
+    privileged: bool
+    f_score: float | None
+    accuracy: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A stretch of steps [start, stop) counted from 0; people read it as steps start+1 to stop."""
+
+    name: str
+    start: int
+    stop: int
+    named: bool = True
+
+    @property
+    def steps(self) -> str:
+        """As in the paper: `steps 1-100`."""
+        return steps(self.start, self.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something scheduled that happened at a step: an entry, an exit, an outage."""
+
+    step: int
+    agent: str
+    kind: str
+
+    @property
+    def text(self) -> str:
+        """`Qwen3 enters`."""
+        return f"{self.agent} {_VERBS[self.kind]}" if self.kind in _VERBS else (
+            f"{self.agent}: {self.kind}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A mean over seeds and its interval, which is None where there are fewer than two."""
+
+    mean: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+NOTHING = Value(None)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A tidy table and its summary over seeds, looked up by metric, subject and step."""
+
+    tidy: pl.DataFrame
+    summary: pl.DataFrame
+
+    @cached_property
+    def _found(self) -> dict[tuple[str, str | None], Value]:
+        pooled = self.summary.filter(pl.col("step").is_null())
+        rows = pooled.select("metric", "subject", "mean", "low", "high").iter_rows()
+        return {(metric, subject): Value(*rest) for metric, subject, *rest in rows}
+
+    def pooled(self, metric: Metric, subject: str | None = None) -> Value:
+        """The value over the metric's whole range; all None if there is none."""
+        return self._found.get((str(metric), subject), NOTHING)
+
+    def series(self, metric: Metric) -> pl.DataFrame:
+        """The rows of a windowed metric."""
+        return self.summary.filter(
+            (pl.col("metric") == str(metric)) & pl.col("step").is_not_null()
+        )
+
+
+@dataclass(frozen=True)
+class Control:
+    """A run on the same seeds with something left out, and the paired differences to it."""
+
+    name: str
+    title: str
+    numbers: Numbers
+    effect: Numbers
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that is told about one run."""
+
+    run: RunDirectory
+    agents: list[Agent]
+    phases: list[Phase]
+    changes: list[Change]
+    horizon: int
+    users: int
+    users_per_step: int
+    seeds: list[int]
+    window: int
+    retention: Retention
+    numbers: Numbers
+    controls: list[Control]
+    failures: list[tuple[str, str, int, int]] = field(default_factory=list)
+
+    @cached_property
+    def ranked(self) -> list[Agent]:
+        """The agents by mean share in the last phase (those that left go last)."""
+        metric = of_phase(MarketShare, self.phases[-1])
+        share = {a.seat: self.numbers.pooled(metric, a.seat).mean for a in self.agents}
+        return sorted(self.agents, key=lambda a: -1 if (s := share[a.seat]) is None else -s)
+
+    def standing(self, phase: Phase) -> list[Agent]:
+        """The agents that were there in a phase, by mean share; the system ranking."""
+        metric = of_phase(MarketShare, phase)
+        found = [(self.numbers.pooled(metric, a.seat).mean, a) for a in self.agents]
+        there = [(share, agent) for share, agent in found if share is not None]
+        return [agent for _, agent in sorted(there, key=lambda pair: -pair[0])]
+
+    @property
+    def share_series(self) -> MarketShare:
+        """Market share per window."""
+        return MarketShare(window=self.window, mode="tumbling")
+
+    @property
+    def hhi_series(self) -> HHI:
+        """HHI per window, in points."""
+        return HHI(window=self.window, mode="tumbling", points=True)
+
+    def undefined(self) -> list[tuple[str, str, int]]:
+        """Metric, reason and number of the values that are undefined, all seeds counted."""
+        return list(
+            self.numbers.tidy.filter(pl.col("value").is_null())
+            .with_columns(pl.col("note").fill_null("no reason given"))
+            .group_by("metric", "note", maintain_order=True)
+            .len()
+            .iter_rows()
+        )
+
+
+def gather(run: RunDirectory) -> Facts:
+    """Read a run and its controls."""
+    log = run.log
+    market = log.scan("market").collect()
+    horizon, users, users_per_step = (
+        int(market[name][0]) if market.height else 0
+        for name in ("horizon", "users", "users_per_step")
+    )
+    agents = _agents(log)
+    phases = [
+        Phase(name, start, min(stop, horizon))
+        for name, start, stop in log.scan("phase").select("name", "start", "stop").collect().rows()
+        if start < horizon
+    ] or [Phase("all steps", 0, horizon, named=False)]
+    stored = run.metrics()
+    window = window_width(horizon)
+    retention = _retention(stored)
+    wanted: list[Metric] = [
+        MarketShare(window=window, mode="tumbling"),
+        HHI(window=window, mode="tumbling", points=True),
+        retention,
+    ]
+    for phase in phases:
+        wanted += [of_phase(cls, phase) for cls in PHASE_METRICS]
+        wanted += [hhi_of(phase), of_phase(SwitchRate, phase)]
+    failures = _failures(log, {agent.seat: agent.name for agent in agents})
+    if failures:
+        wanted.append(FailureRate())
+    numbers = _numbers(stored, log, wanted)
+    controls = [
+        _control(name, one, numbers, wanted) for name, one in sorted(run.controls.items())
+    ]
+    return Facts(
+        run=run,
+        agents=agents,
+        phases=phases,
+        changes=_changes(log, agents),
+        horizon=horizon,
+        users=users,
+        users_per_step=users_per_step,
+        seeds=log.seeds(),
+        window=window,
+        retention=retention,
+        numbers=numbers,
+        controls=controls,
+        failures=failures,
+    )
+
+
+def of_phase(cls: type[Metric], phase: Phase) -> Metric:
+    """A metric over a phase, or over everything where the log names no phase."""
+    return cls(phase=phase.name) if phase.named else cls()  # type: ignore[call-arg]
+
+
+def hhi_of(phase: Phase) -> HHI:
+    """HHI of a phase in points, as in the paper's Tables 2 and 3."""
+    return HHI(phase=phase.name, points=True) if phase.named else HHI(points=True)
+
+
+def steps(start: int, stop: int) -> str:
+    """Steps [start, stop) from 0 as people count them: `steps 1-100`, `step 7`."""
+    return f"steps {start + 1}-{stop}" if stop > start + 1 else f"step {start + 1}"
+
+
+def window_width(horizon: int) -> int:
+    """Steps per window of the pictures: 10, fewer in a short run, more in a very long one.
+
+    >>> window_width(200), window_width(12), window_width(5000)
+    (10, 1, 50)
+    """
+    if horizon < 40:
+        return max(1, horizon // 10)
+    width = 10
+    for factor in (2, 2.5, 2) * 8:
+        if horizon <= width * MOST_WINDOWS:
+            break
+        width = int(width * factor)
+    return width
+
+
+def _agents(log: LogReader) -> list[Agent]:
+    scores = log.scan("static_score").select("agent", "f_score", "accuracy").unique("agent")
+    table = (
+        log.scan("generator")
+        .unique("agent", keep="first")
+        .join(scores, on="agent", how="left")
+        .sort("position", "agent")
+        .collect()
+    )
+    labels = table["label"].to_list()
+    return [
+        Agent(
+            row["seat"],
+            _shown(row["label"], row["seat"], labels, privileged=row["privileged"]),
+            row["entry_step"],
+            row["privileged"],
+            row["f_score"],
+            row["accuracy"],
+        )
+        for row in table.iter_rows(named=True)
+    ]
+
+
+def _shown(label: str, seat: str, labels: Sequence[str], *, privileged: bool) -> str:
+    label = label or seat
+    name = f"{label} ({seat})" if labels.count(label) > 1 else label
+    name = "".join(c if c.isprintable() else " " for c in name)
+    return f"{name} †" if privileged else name
+
+
+def _changes(log: LogReader, agents: Sequence[Agent]) -> list[Change]:
+    late = {Change(a.entry_step, a.name, "entry") for a in agents if a.entry_step > 0}
+    names = log.scan("generator").select("agent", "seat").unique("agent")
+    rows = (
+        log.scan("intervention")
+        .join(names, on="agent", how="left")
+        .select("step", "seat", pl.col("change").cast(pl.String))
+        .unique()
+        .collect()
+        .rows()
+    )
+    shown = {agent.seat: agent.name for agent in agents}
+    found = {Change(step, shown.get(seat, str(seat)), kind) for step, seat, kind in rows}
+    return sorted(found | late, key=lambda one: (one.step, one.kind, one.agent))
+
+
+def _failures(log: LogReader, names: dict[str, str]) -> list[tuple[str, str, int, int]]:
+    counts = (
+        log.scan("interaction")
+        .group_by("agent", pl.col("status").cast(pl.String))
+        .len()
+        .join(log.scan("generator").select("agent", "seat").unique("agent"), on="agent")
+        .collect()
+    )
+    asked = dict(counts.group_by("seat").agg(pl.col("len").sum()).iter_rows())
+    failed = counts.filter(pl.col("status") != STATUSES[0]).sort("agent", "status")
+    return [
+        (names[seat], status, number, asked[seat])
+        for status, number, seat in failed.select("status", "len", "seat").iter_rows()
+    ]
+
+
+def _retention(stored: pl.DataFrame) -> Retention:
+    """The retention that the scenario asked for, else that of the next 10 interactions."""
+    from marketeval.metrics.base import parse_metric
+
+    for text in stored["metric"].unique(maintain_order=True):
+        if text.startswith("Retention("):
+            found = parse_metric(text)
+            if isinstance(found, Retention) and found == Retention(m=found.m):
+                return found
+    return Retention(m=10)
+
+
+def _numbers(stored: pl.DataFrame, log: LogReader, wanted: Sequence[Metric]) -> Numbers:
+    texts = {str(metric) for metric in wanted}
+    known = stored.filter(pl.col("metric").is_in(list(texts)))
+    there = set(known["metric"].unique())
+    lacking = [metric for metric in wanted if str(metric) not in there]
+    fresh = evaluate(log, lacking) if lacking else pl.DataFrame(schema=TIDY)
+    tidy = pl.concat([known.select(list(TIDY)), fresh])
+    return Numbers(tidy, summarise(tidy, resamples=_resamples(tidy)))
+
+
+def _control(name: str, run: RunDirectory, numbers: Numbers, wanted: Sequence[Metric]) -> Control:
+    try:
+        other = _numbers(run.metrics(), run.log, wanted)
+    except MarketevalError:  # its phases or events are others: nothing to pair
+        empty = pl.DataFrame(schema=TIDY)
+        other = Numbers(empty, summarise(empty))
+    effect = paired_effect(numbers.tidy, other.tidy, resamples=_resamples(numbers.tidy))
+    return Control(name, run.manifest.title or name, other, Numbers(numbers.tidy, effect))
+
+
+def _resamples(tidy: pl.DataFrame) -> int:
+    """2000 for the bootstrap; fewer where many seeds times many series would take minutes."""
+    return max(200, min(2000, _WORK // max(tidy.height, 1)))

@@ -1,0 +1,238 @@
+"""From a checked scenario to a market and the agents in its seats, with nothing left to go wrong."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from marketeval.agents.bernoulli import Bernoulli
+from marketeval.agents.recorded import Recorded
+from marketeval.agents.registry import make_agent
+from marketeval.core.errors import DataError, ScenarioError, UnknownNameError
+from marketeval.core.market import Agent
+from marketeval.experiments.outcomes import Outcomes, read_outcomes
+from marketeval.experiments.scenario import Entries, Phase, Scenario, Seat
+from marketeval.markets.information.market import Generator, InformationMarket, Questions
+from marketeval.metrics.static import accuracy, f_score
+
+PHASE_METRICS = (
+    "MarketShare", "ShareVersusFair", "FairShare", "HHI(points=true)", "Dominance", "Rank",
+    "KendallTau", "SpearmanRho", "LongitudinalUtility",
+)  # fmt: skip
+WHOLE_METRICS = (
+    "MarketShare", "HHI(points=true)", "Rank", "StaticRank", "KendallTau", "SpearmanRho", "EED",
+    "Dominance", "ExpectedExposure", "Gini", "Entropy", "CR(k=4)", "Retention(m=10)",
+    "SwitchRate", "LongitudinalUtility", "FailureRate",
+    "MarketShare(window=10, mode=tumbling)", "HHI(points=true, window=10, mode=tumbling)",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """A scenario ready to be played: every seat filled, every file read and checked."""
+
+    scenario: Scenario
+    market: InformationMarket
+    seats: Mapping[str, Agent]
+    hashes: Mapping[str, str]
+
+
+def assemble(scenario: Scenario) -> Experiment:
+    """Read the data, fill the seats, and resolve what the scenario left open.
+
+    The experiment's scenario has the seats, phases and metrics spelled out.
+    """
+    outcomes = None
+    if scenario.outcomes:
+        outcomes = read_outcomes([Path(one) for one in scenario.outcomes], missing=scenario.missing)
+    named = scenario.seats or {model: Seat() for model in (outcomes.tables if outcomes else ())}
+    seats = _with_entries(named, scenario.entries)
+    if not seats:
+        raise ScenarioError(
+            f"scenario '{scenario.name}' has no seats: name them under 'seats' or give a table of "
+            "recorded answers with --outcomes FILE"
+        )
+    tables = outcomes.tables if outcomes else {}
+    agents = {
+        name: make_agent(seat.agent, seat=name, options=seat.options, tables=tables)
+        for name, seat in seats.items()
+    }
+    _check_seats(scenario, seats, agents)
+    phases = scenario.phases or _phases(scenario, seats)
+    metrics = scenario.metrics or _default_metrics(phases)
+    resolved = scenario.model_copy(
+        update={"seats": seats, "phases": phases, "metrics": metrics, "entries": None}
+    )
+    market = InformationMarket(
+        spec=scenario.market,
+        generators=[_generator(name, seats[name], agents[name], outcomes) for name in seats],
+        questions=_questions(outcomes, scenario.market.questions),
+        phases=[(one.name, one.start, one.stop) for one in phases],
+    )
+    return Experiment(
+        scenario=resolved,
+        market=market,
+        seats=agents,
+        hashes=outcomes.hashes if outcomes else {},
+    )
+
+
+def _check_seats(scenario: Scenario, seats: Mapping[str, Seat], agents: Mapping[str, Agent]) -> None:
+    """What only shows once all seats are known."""
+    spec = scenario.market
+    for change in spec.interventions:
+        if change.agent not in seats:
+            raise UnknownNameError("seat in an intervention", change.agent, seats)
+    for name, seat in seats.items():
+        if seat.enters >= spec.horizon:
+            raise ScenarioError(
+                f"seat '{name}' enters at step {seat.enters}, past the horizon: expected a step "
+                f"from 0 to {spec.horizon - 1}"
+            )
+        if seat.enters and any(
+            one.agent == name and one.kind == "entry" and one.step <= seat.enters
+            for one in spec.interventions
+        ):
+            raise ScenarioError(f"seat '{name}' enters twice; keep 'enters' or the intervention")
+    for segment in spec.segments:
+        for name in segment.preferences:
+            if name not in seats:
+                raise UnknownNameError(f"seat in the preferences of '{segment.name}'", name, seats)
+    wanted = {
+        name: any(getattr(kind.utility, weight) != 0 for kind in spec.kinds_of_user())
+        for name, weight in (("cost_usd", "cost"), ("latency_s", "latency"))
+    }
+    for column, needed in wanted.items():
+        lacking = [
+            name for name, agent in agents.items() if needed and not _has(agent, column)
+        ]
+        if lacking:
+            raise ScenarioError(
+                f"the utility weighs {column}, which {len(lacking)} of {len(seats)} seats lack "
+                f"(first '{lacking[0]}'): give them {column}, or set the weight to 0"
+            )
+
+
+def _has(agent: Agent, column: str) -> bool:
+    """Whether an agent's answers come with a cost or latency, as far as one can know before."""
+    if isinstance(agent, Bernoulli):
+        return getattr(agent, column) is not None
+    if isinstance(agent, Recorded):
+        values = getattr(agent.table, column)
+        return values is not None and not bool(
+            (np.isnan(values) & ~np.isnan(agent.table.score)).any()
+        )
+    return True
+
+
+def _generator(name: str, seat: Seat, agent: Agent, outcomes: Outcomes | None) -> Generator:
+    """The competitor as the market introduces it, with its static result."""
+    items, correct, attempted, exact, f = 0, math.nan, math.nan, math.nan, math.nan
+    if isinstance(agent, Bernoulli):
+        exact = f = agent.rate
+    elif isinstance(agent, Recorded) and outcomes is not None:
+        static = outcomes.static[_model_of(agent, outcomes)]
+        items, correct, attempted = static.items, static.correct, static.attempted
+        exact, f = accuracy(correct, items), f_score(correct, attempted, items)
+    return Generator(
+        seat=name,
+        label=seat.label or name,
+        enters=seat.enters,
+        privileged=agent.privileged,
+        items=items,
+        correct=correct,
+        attempted=attempted,
+        accuracy=exact,
+        f_score=f,
+    )
+
+
+def _model_of(agent: Recorded, outcomes: Outcomes) -> str:
+    return next(name for name, table in outcomes.tables.items() if table is agent.table)
+
+
+def _questions(outcomes: Outcomes | None, count: int) -> Questions:
+    if outcomes is None:
+        names = [f"q{number + 1}" for number in range(count)]
+        return Questions(items=names, topics=np.zeros(count, np.int64))
+    return Questions(
+        items=outcomes.items, topics=outcomes.topics, topic_names=outcomes.topic_names
+    )
+
+
+def _with_entries(seats: Mapping[str, Seat], entries: Entries | None) -> dict[str, Seat]:
+    """The seats with the entry steps that a table of dates or steps gives them."""
+    if entries is None:
+        return dict(seats)
+    path = Path(entries.file)
+    try:
+        table = pl.read_csv(path, infer_schema=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DataError(f"{path} is not a readable CSV: {str(error).splitlines()[0]}") from None
+    when = "step" if "step" in table.columns else "date"
+    if "model" not in table.columns or when not in table.columns:
+        raise DataError(
+            f"{path}: expected the columns model and date (or step), found {', '.join(table.columns)}"
+        )
+    given = dict(zip(table["model"], table[when], strict=True))
+    lacking = [name for name in seats if not given.get(name)]
+    if lacking:
+        raise DataError(f"{path} has no {when} for {len(lacking)} seats, the first '{lacking[0]}'")
+    steps: Mapping[str, int]
+    try:
+        if when == "step":
+            steps = {name: int(given[name]) for name in seats}
+        else:
+            days = sorted({date.fromisoformat(given[name]) for name in seats})
+            steps = {
+                name: days.index(date.fromisoformat(given[name])) * entries.every for name in seats
+            }
+    except ValueError as error:
+        raise DataError(f"{path}, column {when}: {error}") from None
+    early = [name for name, step in steps.items() if step < 0]
+    if early:
+        raise ScenarioError(f"{path}: '{early[0]}' enters at step {steps[early[0]]}, before step 0")
+    return {
+        name: seat.model_copy(update={"enters": steps[name]}) for name, seat in seats.items()
+    }
+
+
+def _phases(scenario: Scenario, seats: Mapping[str, Seat]) -> tuple[Phase, ...]:
+    """The stretches between entries: before and after the only one, or one per entry date."""
+    horizon = scenario.market.horizon
+    steps = {seat.enters for seat in seats.values()}
+    steps |= {one.step for one in scenario.market.interventions if one.kind == "entry"}
+    cuts = sorted(step for step in steps if step)
+    if not cuts:
+        return (Phase(name="all steps", start=0, stop=horizon),)
+    names = ["before", "after"]
+    if len(cuts) > 1:
+        ends = [*cuts, horizon]
+        names = [f"steps {a + 1}-{b}" for a, b in zip([0, *cuts], ends, strict=True)]
+    return tuple(
+        Phase(name=name, start=a, stop=b)
+        for name, a, b in zip(names, [0, *cuts], [*cuts, horizon], strict=True)
+    )
+
+
+def _default_metrics(phases: Sequence[Phase]) -> tuple[str, ...]:
+    by_phase = [
+        _with_argument(metric, f"phase={_quoted(one.name)}")
+        for one in phases
+        for metric in PHASE_METRICS
+    ]
+    return tuple(dict.fromkeys((*WHOLE_METRICS, *by_phase)))
+
+
+def _with_argument(metric: str, argument: str) -> str:
+    return f"{metric[:-1]}, {argument})" if metric.endswith(")") else f"{metric}({argument})"
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'

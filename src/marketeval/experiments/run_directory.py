@@ -1,0 +1,215 @@
+"""What an experiment leaves behind, and how it is written so that nothing finished is lost.
+
+    RUN/scenario.yaml                    resolved: every default and override spelled out
+    RUN/manifest.json                    versions, seeds, data hashes, units done, the log's digest
+    RUN/events/KIND/UNIT-PART.parquet    the log, a series of parts per unit of work
+    RUN/metrics.parquet                  tidy: seed, metric, window, step, subject, value, note
+    RUN/report.html                      one page, opens without a network
+    RUN/controls/NAME/                   a control, played on the same seeds; same form
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import polars as pl
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from marketeval.core.errors import DataError, UsageError
+from marketeval.core.log import EventKind, combine_digests, empty_frame
+from marketeval.events import information
+from marketeval.experiments.scenario import Scenario, check, parse_yaml
+
+KINDS = {"information": information.KINDS}
+
+
+class Unit(BaseModel):
+    """A finished piece of work: some seeds of one scenario, with the digest of each episode."""
+
+    model_config = ConfigDict(frozen=True)
+
+    number: int
+    digests: dict[int, str]
+    shared: str
+    events: int
+
+
+class Manifest(BaseModel):
+    """What must be known to trust, repeat or continue a run."""
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    title: str
+    description: str
+    family: str
+    version: str
+    engine: str
+    seeds: str
+    status: Literal["running", "finished", "failed"] = "running"
+    reason: str = ""
+    data: dict[str, str] = {}
+    python: str
+    packages: dict[str, str]
+    started: str
+    ended: str = ""
+    events: int = 0
+    log_digest: str = ""
+    units: tuple[Unit, ...] = ()
+
+    def digests(self) -> dict[int, str]:
+        """The digest of each finished episode."""
+        return {seed: one for unit in self.units for seed, one in unit.digests.items()}
+
+
+class RunDirectory:
+    """One run on disk, as readers see it: only what was finished."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        if not (path / "manifest.json").is_file():
+            raise DataError(f"{path} is no run directory: expected a manifest.json in it")
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """The manifest as it was when first read."""
+        text = (self.path / "manifest.json").read_text("utf-8")
+        try:
+            return Manifest.model_validate_json(text)
+        except ValidationError as error:
+            raise DataError(f"{self.path}/manifest.json: {error.errors()[0]['msg']}") from None
+
+    @cached_property
+    def scenario(self) -> Scenario:
+        """The resolved scenario."""
+        path = self.path / "scenario.yaml"
+        if not path.is_file():
+            raise DataError(f"{self.path} has no scenario.yaml")
+        return check(parse_yaml(path.read_text("utf-8"), str(path)))
+
+    @property
+    def log(self) -> RunDirectory:
+        """The events; a run directory reads as a log (`core.log.LogReader`)."""
+        return self
+
+    @property
+    def controls(self) -> dict[str, RunDirectory]:
+        """The controls by name, in the scenario's order."""
+        folders = {name: self.path / "controls" / name for name in self.scenario.controls}
+        return {name: RunDirectory(at) for name, at in folders.items() if at.is_dir()}
+
+    def seeds(self) -> list[int]:
+        """The finished seeds, ascending."""
+        return sorted(self.manifest.digests())
+
+    def scan(self, kind: str) -> pl.LazyFrame:
+        """All rows of a kind in seed and row order, facts shared by all seeds once."""
+        declared = {one.name: one for one in KINDS[self.manifest.family]}
+        if kind not in declared:
+            raise DataError(f"unknown event '{kind}'; known: {', '.join(sorted(declared))}")
+        folder = self.path / "events" / kind
+        done = {unit.number for unit in self.manifest.units}
+        parts = sorted(part for part in folder.glob("*.parquet") if unit_of(part) in done)
+        if not parts:
+            return empty_frame(declared[kind]).lazy()
+        rows = pl.scan_parquet(parts)
+        if declared[kind] in information.SHARED:
+            rows = rows.unique(maintain_order=True)
+        return rows
+
+    def metrics(self) -> pl.DataFrame:
+        """The tidy table of the metrics that were computed when the run ended."""
+        path = self.path / "metrics.parquet"
+        if not path.is_file():
+            raise DataError(f"{self.path} has no metrics yet; use marketeval metrics {self.path}")
+        return pl.read_parquet(path)
+
+
+class PartSink:
+    """Writes the parts of one unit's log under `events/KIND/UNIT-PART.parquet`."""
+
+    def __init__(self, path: Path, unit: int) -> None:
+        self._path = path
+        self._unit = unit
+        self._written: dict[str, int] = {}
+        self.rows = 0
+
+    def write(self, kind: str, part: pl.DataFrame) -> None:
+        """Write one part, under its name only once it is whole."""
+        number = self._written.get(kind, 0)
+        self._written[kind] = number + 1
+        folder = self._path / "events" / kind
+        folder.mkdir(parents=True, exist_ok=True)
+        target = folder / f"{self._unit:06d}-{number:04d}.parquet"
+        half = target.with_suffix(".half")
+        part.write_parquet(half)
+        os.replace(half, target)
+        self.rows += part.height
+
+
+def unit_of(part: Path) -> int:
+    """The unit that wrote a part."""
+    return int(part.name.partition("-")[0])
+
+
+def write_json(path: Path, text: str) -> None:
+    """Replace a small file as a whole, so that a reader never sees half of it."""
+    half = path.with_suffix(path.suffix + ".half")
+    half.write_text(text, "utf-8")
+    os.replace(half, path)
+
+
+def write_manifest(path: Path, manifest: Manifest) -> None:
+    """Replace RUN/manifest.json."""
+    write_json(path / "manifest.json", manifest.model_dump_json(indent=1) + "\n")
+
+
+def write_scenario(path: Path, scenario: Scenario) -> None:
+    """Write RUN/scenario.yaml."""
+    tree = scenario.model_dump(mode="json", exclude_none=True)
+    write_json(path / "scenario.yaml", yaml.safe_dump(tree, sort_keys=False, allow_unicode=True))
+
+
+def discard_unfinished(path: Path, units: Sequence[Unit]) -> None:
+    """Remove the parts of units that did not finish."""
+    done = {unit.number for unit in units}
+    for part in (path / "events").glob("*/*"):
+        if part.suffix == ".half" or unit_of(part) not in done:
+            part.unlink()
+
+
+def make_room(path: Path, *, force: bool) -> None:
+    """Refuse a folder in use, or empty it if asked to and if it holds a run (or nothing)."""
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise UsageError(f"the output {path} is a file; choose another --out")
+    if not any(path.iterdir()):
+        return
+    if not force:
+        raise UsageError(
+            f"the output folder {path} is in use; choose another --out, or --force to replace it, "
+            "or --resume to continue it"
+        )
+    if not (path / "manifest.json").is_file():
+        raise UsageError(f"{path} holds no run, so --force will not replace it; choose another --out")
+    shutil.rmtree(path)
+
+
+def digest_of(units: Sequence[Unit]) -> str:
+    """The digest of the log that the units make up."""
+    digests = {seed: one for unit in units for seed, one in unit.digests.items()}
+    return combine_digests(units[0].shared if units else "", digests)
+
+
+def kinds_of(family: str) -> Sequence[EventKind]:
+    """The event kinds of a market family."""
+    return KINDS[family]
+
+

@@ -1,0 +1,262 @@
+"""Run a scenario and its controls over many seeds into a run directory."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from importlib.metadata import version
+from pathlib import Path
+
+import marketeval
+from marketeval.core.drive import lockstep
+from marketeval.core.errors import MarketevalError, RunError, UsageError
+from marketeval.core.log import EventLog
+from marketeval.experiments.assembly import Experiment, assemble
+from marketeval.experiments.executors import Executor
+from marketeval.experiments.run_directory import (
+    Manifest,
+    PartSink,
+    RunDirectory,
+    Unit,
+    digest_of,
+    discard_unfinished,
+    make_room,
+    write_manifest,
+    write_scenario,
+)
+from marketeval.experiments.scenario import (
+    Scenario,
+    Tree,
+    check,
+
+    parse_seeds,
+    parse_yaml,
+    with_overrides,
+)
+from marketeval.metrics.base import evaluate, parse_metric
+
+Progress = Callable[[int, int], None]  # episodes done, episodes in all
+UNITS = 16  # pieces an arm is cut into; a function of nothing, so that parts are alike everywhere
+LARGEST_UNIT = 250  # seeds
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some seeds of one arm, played into that arm's folder."""
+
+    path: Path
+    number: int
+    seeds: Sequence[int]
+
+
+def arms_of(tree: Tree) -> dict[str, Experiment]:
+    """The scenario itself under '' and each control under its name, all checked.
+
+    A control is the same tree with its overrides; phases are those of the scenario itself, so
+    that the two are compared over the same steps.
+    """
+    main = assemble(check(tree))
+    settled: Tree = {
+        **tree,
+        "phases": [one.model_dump() for one in main.scenario.phases],
+        "metrics": list(main.scenario.metrics),
+    }
+    arms = {"": main}
+    for name, changes in main.scenario.controls.items():
+        if not name or "/" in name or name.startswith("."):
+            raise UsageError(f"expected a control's name without '/' or a leading dot, got '{name}'")
+        spelled_out = settled
+        if any(key.startswith("seats.") for key in changes) and not tree.get("seats"):
+            seats = {seat: one.model_dump() for seat, one in main.scenario.seats.items()}
+            spelled_out = {**settled, "seats": seats}
+            spelled_out.pop("entries", None)
+        control = with_overrides(spelled_out, changes)
+        control["controls"] = {}
+        arms[name] = assemble(check(control))
+    return arms
+
+
+def run(
+    tree: Tree,
+    out: Path,
+    *,
+    executor: Executor,
+    seeds: Sequence[int] | None = None,
+    force: bool = False,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> RunDirectory:
+    """Play a scenario and its controls on the same seeds, compute the metrics, return the run.
+
+    Everything is checked before anything is written.
+
+    Raises
+    ------
+    UsageError : what was asked cannot be done; nothing was written
+    RunError : it failed on its way; the run directory holds what was finished
+    """
+    arms = arms_of(tree)
+    if seeds is None:
+        seeds = parse_seeds(arms[""].scenario.seeds)
+    done: dict[str, tuple[Unit, ...]] = {}
+    if resume and (out / "manifest.json").is_file():
+        done = {name: _finished(_folder(out, name), arm, seeds) for name, arm in arms.items()}
+    else:
+        make_room(out, force=force)
+    try:
+        for name, arm in arms.items():
+            _open(_folder(out, name), arm, seeds, done.get(name, ()))
+        _play(out, arms, seeds, done, executor, progress or (lambda done, total: None))
+        for name in arms:
+            _close(_folder(out, name))
+    except BaseException as error:
+        reason = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{error}"
+        for name in arms:
+            with contextlib.suppress(OSError, MarketevalError):
+                _mark(_folder(out, name), status="failed", reason=reason.splitlines()[0:1][0] if reason else type(error).__name__)
+        if isinstance(error, (MarketevalError, KeyboardInterrupt)):
+            raise
+        raise RunError(
+            f"the run stopped on its way: {type(error).__name__}: {error}; what was finished is in "
+            f"{out}; continue it with --resume"
+        ) from error
+    return RunDirectory(out)
+
+
+def play_piece(piece: Piece) -> Unit:
+    """Play some seeds of an arm and write their events; a pure function of the run's scenario."""
+    experiment = _experiment(piece.path)
+    sink = PartSink(piece.path, piece.number)
+    log = EventLog(experiment.market.events, sink=sink)
+    for seed in piece.seeds:
+        lockstep(experiment.market, experiment.seats, seed=seed, log=log)
+    log.close()
+    return Unit(
+        number=piece.number, digests=log.digests, shared=log.shared_digest, events=sink.rows
+    )
+
+
+def _play(
+    out: Path,
+    arms: Mapping[str, Experiment],
+    seeds: Sequence[int],
+    done: Mapping[str, Sequence[Unit]],
+    executor: Executor,
+    progress: Progress,
+) -> None:
+    finished = {name: list(done.get(name, ())) for name in arms}
+    pieces = []
+    for name in arms:
+        have = {unit.number for unit in finished[name]}
+        pieces += [
+            Piece(_folder(out, name), number, part)
+            for number, part in enumerate(cut(seeds))
+            if number not in have
+        ]
+    total = len(seeds) * len(arms)
+    count = sum(len(unit.digests) for units in finished.values() for unit in units)
+    progress(count, total)
+    names = {_folder(out, name): name for name in arms}
+    for path, unit in executor.map(_played, pieces):
+        units = finished[names[path]]
+        units.append(unit)
+        _mark(path, units=tuple(sorted(units, key=lambda one: one.number)))
+        count += len(unit.digests)
+        progress(count, total)
+
+
+def _played(piece: Piece) -> tuple[Path, Unit]:
+    return piece.path, play_piece(piece)
+
+
+def cut(seeds: Sequence[int]) -> list[Sequence[int]]:
+    """The seeds in chunks of equal size, the same for the same seeds wherever they are played."""
+    size = max(1, min(LARGEST_UNIT, -(-len(seeds) // UNITS)))
+    return [seeds[start : start + size] for start in range(0, len(seeds), size)]
+
+
+def _folder(out: Path, arm: str) -> Path:
+    return out / "controls" / arm if arm else out
+
+
+@lru_cache(maxsize=8)
+def _experiment(path: Path) -> Experiment:
+    text = (path / "scenario.yaml").read_text("utf-8")
+    return assemble(check(parse_yaml(text, str(path))))
+
+
+def _open(path: Path, arm: Experiment, seeds: Sequence[int], done: Sequence[Unit]) -> None:
+    path.mkdir(parents=True, exist_ok=True)
+    discard_unfinished(path, done)
+    write_scenario(path, arm.scenario)
+    scenario = arm.scenario
+    write_manifest(
+        path,
+        Manifest(
+            name=scenario.name,
+            title=scenario.title,
+            description=scenario.description,
+            family=scenario.family,
+            version=marketeval.__version__,
+            engine="general",
+            seeds=seeds_text(seeds),
+            data=dict(arm.hashes),
+            python=platform.python_version(),
+            packages={name: version(name) for name in ("numpy", "numba", "polars", "pydantic")},
+            started=datetime.now(UTC).isoformat(timespec="seconds"),
+            units=tuple(done),
+        ),
+    )
+
+
+def _close(path: Path) -> None:
+    """Compute the metrics over the whole log and mark the run as finished."""
+    run = RunDirectory(path)
+    metrics = evaluate(run, [parse_metric(text) for text in run.scenario.metrics])
+    metrics.write_parquet(path / "metrics.parquet")
+    units = run.manifest.units
+    _mark(
+        path,
+        status="finished",
+        ended=datetime.now(UTC).isoformat(timespec="seconds"),
+        events=sum(unit.events for unit in units),
+        log_digest=digest_of(units),
+        reason="",
+    )
+
+
+def _mark(path: Path, **changes: object) -> None:
+    write_manifest(path, RunDirectory(path).manifest.model_copy(update=changes))
+
+
+def _finished(path: Path, arm: Experiment, seeds: Sequence[int]) -> tuple[Unit, ...]:
+    """The units of an earlier, unfinished run of the very same scenario and seeds."""
+    if not (path / "manifest.json").is_file():
+        return ()
+    earlier = RunDirectory(path)
+    if earlier.scenario != arm.scenario or earlier.manifest.data != dict(arm.hashes):
+        raise UsageError(
+            f"{path} holds a run of another scenario or other data, so it cannot be resumed; "
+            "choose another --out, or --force to replace it"
+        )
+    if earlier.manifest.seeds != seeds_text(seeds):
+        raise UsageError(
+            f"{path} was started with seeds {earlier.manifest.seeds}, not {seeds_text(seeds)}; "
+            "resume it with the same seeds"
+        )
+    return earlier.manifest.units
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """Seeds as runs: `1-10,12`."""
+    runs: list[list[int]] = []
+    for seed in seeds:
+        if runs and seed == runs[-1][1] + 1:
+            runs[-1][1] = seed
+        else:
+            runs.append([seed, seed])
+    return ",".join(f"{a}-{b}" if b > a else f"{a}" for a, b in runs)
