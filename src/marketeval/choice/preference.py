@@ -64,7 +64,7 @@ def learn(
         first[agent] = max(floor, (first[agent] if known else floor) + rate * signal)
         normalise(first)
         return
-    if not first[agent] == first[agent]:
+    if first[agent] != first[agent]:
         first[agent] = 1.0 if kind == BETA else prior
         second[agent] = 1.0 if kind == BETA else 0.0
     if kind == BETA:
@@ -112,7 +112,9 @@ def _forget(kind: int, first: Floats, second: Floats, fraction: float, prior: fl
 
 
 @kernel
-def enter(kinds: NDArray[np.int64], first: Floats, second: Floats, agent: int, priors: Floats) -> None:
+def enter(
+    kinds: NDArray[np.int64], first: Floats, second: Floats, agent: int, priors: Floats
+) -> None:
     """Make an agent known to all rows; those who know it already keep what they know.
 
     Parameters: `kinds` and `priors` of shape (rows,), `first` and `second` (rows, agents).

@@ -221,7 +221,7 @@ def choose_with(score: Callable[..., float]) -> Callable[..., tuple[Integers, Tr
     def with_score(function: Callable[..., object], **names: object) -> Callable[..., object]:
         body = function.py_func  # type: ignore[attr-defined]  # numba's handle on the source
         copied = types.FunctionType(body.__code__, {**body.__globals__, **names}, body.__name__)
-        return numba.njit(nogil=True, error_model="numpy")(copied)  # type: ignore[no-any-return]
+        return numba.njit(nogil=True, error_model="numpy")(copied)
 
     jitted = numba.njit(nogil=True, error_model="numpy")(score)
 

@@ -4,7 +4,7 @@
     ├── UsageError          the caller's mistake; the command line exits with 2
     │   ├── UnknownNameError    a name that is not known (also a LookupError)
     │   ├── ScenarioError       a scenario that cannot be played (also a ValueError)
-    │   └── DataError           a table or file that cannot be read as what it should be (ValueError)
+    │   └── DataError           a table or file that is not what it should be (ValueError)
     ├── EventError          a market wrote an event its schema forbids (also a ValueError)
     └── RunError            a run that failed on its way; the command line exits with 1
         └── ReplayError         a replayed episode differs from the recorded one

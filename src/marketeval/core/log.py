@@ -44,6 +44,11 @@ class Column:
     nullable: bool = False
     values: tuple[str, ...] = ()
 
+    @property
+    def is_integer(self) -> bool:
+        """Whether values are whole numbers; an enum is one, by its code."""
+        return self.type not in ("float64", "bool", "text")
+
     def bounds(self) -> tuple[float, float]:
         """The smallest and the largest allowed value."""
         if self.type == "enum":
@@ -87,7 +92,7 @@ class LogReader(Protocol):
 
 
 @kernel
-def _copy_integers(values: Values, target: Values, at: int, low: int, high: int) -> bool:
+def _copy_integers(values: Values, target: Values, at: int, low: float, high: float) -> bool:
     fine = True
     for place in range(values.size):
         fine &= low <= values[place] <= high
@@ -128,7 +133,9 @@ class _Buffer:
         size = self.arrays[0].size
         if self.count + more > size:
             size = max(2 * size, self.count + more)
-            self.arrays = [np.concatenate([a, np.empty(size - a.size, a.dtype)]) for a in self.arrays]
+            self.arrays = [
+                np.concatenate([a, np.empty(size - a.size, a.dtype)]) for a in self.arrays
+            ]
 
     def hash_new_rows(self) -> None:
         if self.hashed == self.count:
@@ -144,8 +151,8 @@ class _Buffer:
         self.hash_new_rows()
         parts = [
             f"{column.name}:{column.type}:{running.hexdigest()}"
-            for column, running in zip(self.kind.columns, self.hashes, strict=True)
-        ] if self.hashes else []
+            for column, running in zip(self.kind.columns, self.hashes, strict=False)
+        ]
         self.hashes = []
         return f"{self.kind.name}({';'.join(parts)})" if parts else ""
 
@@ -175,6 +182,12 @@ class EventLog:
 
     def begin(self, seed: int) -> None:
         """Start the episode of a seed; what is appended from here on belongs to it."""
+        if self._seed != NO_SEED:
+            raise EventError(
+                f"the episode of seed {self._seed} has not ended; its rows are here still"
+            )
+        if seed in self.digests:
+            raise EventError(f"seed {seed} is in this log already; an episode needs its own seed")
         self._seed, self._turn = seed, 0
 
     def end(self) -> str:
@@ -205,10 +218,23 @@ class EventLog:
             self._flush(buffer)
         buffer.room_for(count)
         rows = slice(buffer.count, buffer.count + count)
-        for column, target, bounds in zip(
+        for column, target, (low, high) in zip(
             buffer.kind.columns, buffer.arrays, buffer.bounds, strict=False
         ):
-            _store(kind, column, bounds, columns[column.name], target, rows)
+            value = columns[column.name]
+            if (
+                type(value) is np.ndarray and value.ndim == 1
+            ):  # the quick way for arrays that fit; others below
+                letter = value.dtype.kind
+                if letter == "f" and column.type == "float64":
+                    fine = _copy_floats(value, target, rows.start, low, high, column.nullable)
+                elif letter == "i" and column.is_integer:
+                    fine = _copy_integers(value, target, rows.start, low, high)
+                else:
+                    fine = False
+                if fine:
+                    continue
+            _store(kind, column, (low, high), value, target, rows)
         buffer.arrays[-2][rows] = self._seed
         buffer.arrays[-1][rows] = self._turn
         buffer.count += count
@@ -257,7 +283,7 @@ class EventLog:
             self._flush(buffer)
 
     def scan(self, kind: str) -> pl.LazyFrame:
-        """All rows of a kind kept in memory so far, as a lazy table."""
+        """All rows of a kind kept in memory so far, in seed and row order, as a lazy table."""
         import polars as pl
 
         if kind not in self.kinds:
@@ -266,7 +292,9 @@ class EventLog:
         parts = list(self._parts.get(kind, []))
         if buffer is not None and buffer.count:
             parts.append(buffer.frame())
-        return pl.concat(parts).lazy() if parts else empty_frame(self.kinds[kind]).lazy()
+        rows = pl.concat(parts).lazy() if parts else empty_frame(self.kinds[kind]).lazy()
+        in_order = list(self.digests) == self.seeds()
+        return rows if in_order else rows.sort("seed", maintain_order=True)
 
     def seeds(self) -> list[int]:
         """The seeds of the closed episodes, ascending."""
@@ -275,7 +303,9 @@ class EventLog:
     def _open(self, kind: str) -> _Buffer:
         if kind not in self.kinds:
             near = near_miss(kind, self.kinds)
-            raise EventError(f"unknown event '{kind}'" + (f"; did you mean '{near}'?" if near else ""))
+            raise EventError(
+                f"unknown event '{kind}'" + (f"; did you mean '{near}'?" if near else "")
+            )
         buffer = self._buffers[kind] = _Buffer(self.kinds[kind], min(self._rows_per_part, 1024))
         return buffer
 
@@ -312,14 +342,19 @@ def _store(
     rows: slice,
 ) -> None:
     if column.type == "text":
-        texts = value if isinstance(value, (list, tuple, np.ndarray)) else [value] * (rows.stop - rows.start)
+        is_many = isinstance(value, (list, tuple, np.ndarray))
+        texts = value if is_many else [value] * (rows.stop - rows.start)
         if not all(isinstance(one, str) or (one is None and column.nullable) for one in texts):
             raise EventError(f"event '{kind}': expected text in '{column.name}', got {texts!r:.80}")
         target[rows] = texts
         return
     if isinstance(value, (list, tuple)):
-        value = np.asarray(value)
+        value = np.asarray(value) if len(value) else target[:0]
     is_array = isinstance(value, np.ndarray)
+    if is_array and value.ndim != 1:
+        raise EventError(
+            f"event '{kind}': column '{column.name}' takes one dimension, got shape {value.shape}"
+        )
     letter = value.dtype.kind if is_array else _scalar_kind(value)
     if letter not in _ACCEPTED.get(column.type, "iu"):
         raise EventError(
@@ -364,7 +399,8 @@ def _storage(type_: Type) -> Any:  # any: numpy's dtype arguments
 
 def _bytes(column: Column, values: Values) -> bytes:
     if column.type == "text":
-        return b"".join(b"\1" if v is None else str(v).encode() + b"\0" for v in values)
+        texts = ("null;" if one is None else f"{len(one)}:{one}" for one in values)
+        return "".join(texts).encode(errors="surrogatepass")
     if column.type == "float64":
         values = values + 0.0  # -0.0 and 0.0 are one value, and so are all NaN
         values[np.isnan(values)] = np.nan

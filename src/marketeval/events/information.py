@@ -113,7 +113,12 @@ INTERACTION = EventKind(
         Column("cost_usd", "float64", "price of the answer in dollars", nullable=True),
         Column("latency_s", "float64", "time to answer in seconds", low=0, nullable=True),
         Column("signal", "float64", "what the user learned from", nullable=True),
-        Column("utility", "float64", "alpha q - beta cost - gamma latency + delta trust", nullable=True),
+        Column(
+            "utility",
+            "float64",
+            "alpha q - beta cost - gamma latency + delta trust",
+            nullable=True,
+        ),
         Column("status", "enum", "whether there was an outcome at all", values=STATUSES),
     ),
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from marketeval.core.errors import MarketevalError
+from marketeval.core.errors import DataError, MarketevalError
 from marketeval.events.information import STATUSES
 from marketeval.metrics.base import TIDY, Metric, evaluate
 from marketeval.metrics.concentration import HHI
@@ -71,8 +71,10 @@ class Change:
     @property
     def text(self) -> str:
         """`Qwen3 enters`."""
-        return f"{self.agent} {_VERBS[self.kind]}" if self.kind in _VERBS else (
-            f"{self.agent}: {self.kind}"
+        return (
+            f"{self.agent} {_VERBS[self.kind]}"
+            if self.kind in _VERBS
+            else (f"{self.agent}: {self.kind}")
         )
 
 
@@ -107,9 +109,7 @@ class Numbers:
 
     def series(self, metric: Metric) -> pl.DataFrame:
         """The rows of a windowed metric."""
-        return self.summary.filter(
-            (pl.col("metric") == str(metric)) & pl.col("step").is_not_null()
-        )
+        return self.summary.filter((pl.col("metric") == str(metric)) & pl.col("step").is_not_null())
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def gather(run: RunDirectory) -> Facts:
         for name, start, stop in log.scan("phase").select("name", "start", "stop").collect().rows()
         if start < horizon
     ] or [Phase("all steps", 0, horizon, named=False)]
-    stored = run.metrics()
+    stored = _stored(run)
     window = window_width(horizon)
     retention = _retention(stored)
     wanted: list[Metric] = [
@@ -204,9 +204,7 @@ def gather(run: RunDirectory) -> Facts:
     if failures:
         wanted.append(FailureRate())
     numbers = _numbers(stored, log, wanted)
-    controls = [
-        _control(name, one, numbers, wanted) for name, one in sorted(run.controls.items())
-    ]
+    controls = [_control(name, one, numbers, wanted) for name, one in sorted(run.controls.items())]
     return Facts(
         run=run,
         agents=agents,
@@ -317,6 +315,14 @@ def _failures(log: LogReader, names: dict[str, str]) -> list[tuple[str, str, int
     ]
 
 
+def _stored(run: RunDirectory) -> pl.DataFrame:
+    """The run's metrics; none if it stopped before it computed them."""
+    try:
+        return run.metrics()
+    except DataError:
+        return pl.DataFrame(schema=TIDY)
+
+
 def _retention(stored: pl.DataFrame) -> Retention:
     """The retention that the scenario asked for, else that of the next 10 interactions."""
     from marketeval.metrics.base import parse_metric
@@ -341,7 +347,7 @@ def _numbers(stored: pl.DataFrame, log: LogReader, wanted: Sequence[Metric]) -> 
 
 def _control(name: str, run: RunDirectory, numbers: Numbers, wanted: Sequence[Metric]) -> Control:
     try:
-        other = _numbers(run.metrics(), run.log, wanted)
+        other = _numbers(_stored(run), run.log, wanted)
     except MarketevalError:  # its phases or events are others: nothing to pair
         empty = pl.DataFrame(schema=TIDY)
         other = Numbers(empty, summarise(empty))

@@ -20,8 +20,8 @@ from marketeval.core.market import Request, Script
 from marketeval.core.streams import Streams
 from marketeval.events import information as events
 from marketeval.markets.information.population import Population
-from marketeval.markets.information.scenario import Information, Intervention
 from marketeval.markets.information.reference import as_in_the_reference
+from marketeval.markets.information.scenario import Information, Intervention
 from marketeval.markets.information.schedule import Demand, KeyedSchedule
 from marketeval.markets.information.supply import Supply
 from marketeval.markets.information.wave import BY_USER, TOGETHER, Outcomes, waves
@@ -116,7 +116,7 @@ class InformationMarket:
                     outcomes.take(agent, slots, action, step=step, supply=supply)
 
                 # The outcome is worth something to the user, who learns from it.
-                outcomes.signals(wave, spec.signals)
+                outcomes.signals(wave, self._signal_of_grade)
                 outcomes.signal[wave], outcomes.utility[wave] = users.learn(
                     asked.users[wave], rows[wave], chosen, outcomes.counts[wave],
                     quality=outcomes.score[wave], quality_signal=outcomes.quality_signal[wave],
@@ -203,6 +203,12 @@ class InformationMarket:
         return by_step
 
     @cached_property
+    def _signal_of_grade(self) -> NDArray[np.float64]:
+        """The quality signal of each grade; NaN where the scenario's map has none."""
+        given = {str(grade): signal for grade, signal in self.spec.signals.items()}
+        return np.array([given.get(name, np.nan) for name in events.GRADES])
+
+    @cached_property
     def _stagger(self) -> int:
         """How interactions of a step are grouped; see `wave.waves`."""
         if self.spec.timing == "synchronous":
@@ -224,11 +230,11 @@ class InformationMarket:
             supply.present[agent] = False
             users.lose(agent)
         elif change.kind == "price":
-            value = supply.price[agent] = change.factor
+            value = supply.price[agent] = change.factor or 0.0
         elif change.kind == "latency":
-            value = supply.latency[agent] = change.factor
+            value = supply.latency[agent] = change.factor or 0.0
         elif change.kind == "quality":
-            value = supply.quality[agent] = change.change
+            value = supply.quality[agent] = change.change or 0.0
         else:
             until = supply.hidden_until if change.mode == "hidden" else supply.failing_until
             value = until[agent] = change.step + (change.steps or 0)
@@ -283,8 +289,8 @@ class InformationMarket:
             weight=[kind.weight for kind in users.kinds],
         )
         if self.phases:
-            names, starts, stops = zip(*self.phases, strict=True)
-            log.shared("phase", name=names, start=starts, stop=stops)
+            phases, starts, stops = zip(*self.phases, strict=True)
+            log.shared("phase", name=phases, start=starts, stop=stops)
         log.shared(
             "user",
             user=np.arange(users.size),

@@ -92,7 +92,9 @@ class Population:
         """What users know at the start: the agents named by their segment, or all of `agents`."""
         for place, kind in enumerate(self.kinds):
             row = np.full(len(self._seats), np.nan)
-            given = {a: kind.preferences[s] for a, s in enumerate(self._seats) if s in kind.preferences}
+            given = {
+                a: kind.preferences[s] for a, s in enumerate(self._seats) if s in kind.preferences
+            }
             weights = {a: w for a, w in given.items() if a in agents} or dict.fromkeys(agents, 1.0)
             total = 0.0
             for weight in weights.values():

@@ -52,6 +52,9 @@ class Choice(Spec):
             if name != own and getattr(self, name) is not None:
                 takes = f"takes {own}" if own else "takes no parameter"
                 raise ScenarioError(f"choice rule '{self.rule}' {takes}; got {name}")
+        low, high = RULES[self.rule].RANGE
+        if not low <= self.theta <= high:
+            raise ScenarioError(f"{own} is from {low:g} to {high:g}, got {self.theta:g}")
         return self
 
 
@@ -252,6 +255,10 @@ def _check_mersenne(spec: Information, segment: Segment) -> None:
     unsupported = {
         f"choice.rule {choice.rule}": choice.rule != "epsilon_greedy",
         "inertia": choice.inertia > 0,
+        "popularity": choice.popularity > 0,
+        "an epsilon of a segment's own": choice.theta != spec.choice.theta,
+        "activity of a segment's own": segment.activity != spec.kinds_of_user()[0].activity,
+        "learning.per topic": segment.learning is not None and segment.learning.per == "topic",
         "users.replacement false": not spec.users.replacement,
         "users.arrivals": spec.users.arrivals > 0,
         "asynchronous timing": spec.timing != "synchronous",

@@ -11,6 +11,7 @@ from marketeval.choice._math import race
 from marketeval.choice.select import NOT_FORCED
 from marketeval.core.streams import Streams
 
+Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
@@ -43,15 +44,13 @@ class KeyedSchedule:
         self._rounds = 0
         self._asked = 0
 
-    def draw(self, step: int, active: Integers, activity: NDArray[np.float64] | None) -> Demand:
+    def draw(self, step: int, active: Integers, activity: Floats | None) -> Demand:
         """The demand of a step; `activity` is None where all users are equally active."""
         users = self._draw_users(step, active, activity)
         questions = self._take_questions(users.size)
         return Demand(users, questions, np.full(users.size, NOT_FORCED, np.int64))
 
-    def _draw_users(
-        self, step: int, active: Integers, activity: NDArray[np.float64] | None
-    ) -> Integers:
+    def _draw_users(self, step: int, active: Integers, activity: Floats | None) -> Integers:
         if not active.size:
             return active
         if self._replacement:
@@ -59,7 +58,8 @@ class KeyedSchedule:
             if activity is None:
                 return active[(u * active.size).astype(np.int64)]
             upto = np.cumsum(activity[active])
-            return active[np.searchsorted(upto, u * upto[-1], side="right").clip(0, active.size - 1)]
+            places = np.searchsorted(upto, u * upto[-1], side="right")
+            return active[places.clip(0, active.size - 1)]
         count = min(self._per_step, active.size)
         u = self._users.uniform_at(step, active)
         if activity is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,17 +44,14 @@ class Outcomes:
     """What became of the interactions of one step; arrays in slot order."""
 
     def __init__(self, slots: int) -> None:
-        self.agent = np.full(slots, -1, np.int64)
+        numbers = np.full((6, slots), np.nan)
+        self.score, self.cost, self.latency = numbers[0], numbers[1], numbers[2]
+        self.quality_signal, self.signal, self.utility = numbers[3], numbers[4], numbers[5]
+        self.agent = np.full(slots, -1)
         self.explored = np.zeros(slots, bool)
-        self.score = np.full(slots, np.nan)
-        self.grade = np.full(slots, events.UNGRADED, np.int8)
-        self.cost = np.full(slots, np.nan)
-        self.latency = np.full(slots, np.nan)
-        self.signal = np.full(slots, np.nan)
-        self.utility = np.full(slots, np.nan)
-        self.quality_signal = np.full(slots, np.nan)
         self.counts = np.zeros(slots, bool)
         self.status = np.zeros(slots, np.int8)
+        self.grade = np.full(slots, events.UNGRADED, np.int8)
         self._missing: list[tuple[Integers, int, str]] = []
 
     def choose(self, wave: Integers, chosen: Integers, explored: NDArray[np.bool_]) -> None:
@@ -102,10 +99,9 @@ class Outcomes:
         if not there.all():
             self._miss(agent, slots[~there], action.reason)
 
-    def signals(self, wave: Integers, by_grade: Mapping[str, float]) -> None:
-        """The quality signal: what the map gives for the grade, or 2q - 1 without a grade."""
-        table = np.array([by_grade.get(name, np.nan) for name in events.GRADES])
-        signal = table[self.grade[wave]]
+    def signals(self, wave: Integers, of_grade: NDArray[np.float64]) -> None:
+        """The quality signal: what its map gives for the grade, or 2q - 1 without a grade."""
+        signal = of_grade[self.grade[wave]]
         plain = 2.0 * self.score[wave] - 1.0
         self.quality_signal[wave] = np.where(signal == signal, signal, plain)
 
@@ -113,17 +109,18 @@ class Outcomes:
         self, log: EventLog, step: int, users: Integers, questions: Integers, topics: Integers
     ) -> None:
         """Append the events of the step in slot order."""
-        served = np.flatnonzero(self.agent >= 0)
-        if served.size < users.size:
-            alone = np.flatnonzero(self.agent < 0)
+        slots = np.arange(users.size)
+        served: Integers | slice = slice(None)
+        if self.agent.min(initial=0) < 0:
+            alone, served = np.flatnonzero(self.agent < 0), np.flatnonzero(self.agent >= 0)
             log.append(
                 "unserved", step=step, slot=alone, user=users[alone], question=questions[alone]
             )
-        if served.size:
+        if slots[served].size:
             log.append(
                 "interaction",
                 step=step,
-                slot=served,
+                slot=slots[served],
                 user=users[served],
                 question=questions[served],
                 topic=topics[served],

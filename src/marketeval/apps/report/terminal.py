@@ -1,0 +1,66 @@
+"""The tables of a run as plain text, for the terminal; needs neither altair nor colours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from marketeval.apps.report.facts import Facts, gather
+from marketeval.apps.report.tables import Cell, Table, effect_table, phase_table
+from marketeval.apps.report.words import hhi_story, interval_note, phase_warning
+
+if TYPE_CHECKING:
+    from marketeval.experiments.run_directory import RunDirectory
+
+
+def terminal_tables(run: RunDirectory) -> str:
+    """The phase table and the effect against each control, as text that any terminal can show."""
+    return tables_text(gather(run))
+
+
+def tables_text(facts: Facts) -> str:
+    """As `terminal_tables`, of what is already gathered."""
+    parts = [draw(phase_table(facts)), interval_note(facts)]
+    if warning := phase_warning(facts):
+        parts.append(warning)
+    for control in facts.controls:
+        parts += ["", draw(effect_table(facts, control)), *hhi_story(facts, control)]
+    if any(agent.privileged for agent in facts.agents):
+        parts.append("† told what its seat should not know (privileged)")
+    return "\n".join(parts) + "\n"
+
+
+def draw(table: Table) -> str:
+    """A table as lines of text, columns aligned."""
+    texts = [
+        [f"{cell.text} {cell.tag}".rstrip() for cell in row] for row in [*_head(table), *table.rows]
+    ]
+    count = len(table.columns)
+    widths = [max((len(row[i]) for row in texts), default=0) for i in range(count)]
+    lines = [table.caption]
+    if table.groups:
+        lines.append(_group_line(table, widths))
+    for place, row in enumerate(texts):
+        cells = [
+            one.rjust(width) if table.numeric(i) else one.ljust(width)
+            for i, (one, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+        if place == 0:
+            lines.append("  ".join("-" * width for width in widths))
+    return "\n".join(lines)
+
+
+def _head(table: Table) -> list[list[Cell]]:
+    return [[Cell(table.title(place)) for place in range(len(table.columns))]]
+
+
+def _group_line(table: Table, widths: list[int]) -> str:
+    line, at = "", 0
+    for title, span in table.groups:
+        room = sum(widths[at : at + span]) + 2 * (span - 1)
+        if len(title) > room:  # the last column of the group gives way
+            widths[at + span - 1] += len(title) - room
+            room = len(title)
+        line += title.ljust(room + 2)
+        at += span
+    return line.rstrip()
