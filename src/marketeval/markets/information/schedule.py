@@ -59,7 +59,8 @@ class KeyedSchedule:
                 return active[(u * active.size).astype(np.int64)]
             upto = np.cumsum(activity[active])
             places = np.searchsorted(upto, u * upto[-1], side="right")
-            return active[places.clip(0, active.size - 1)]
+            chosen: Integers = active[places.clip(0, active.size - 1)]
+            return chosen
         count = min(self._per_step, active.size)
         u = self._users.uniform_at(step, active)
         if activity is not None:
