@@ -51,7 +51,9 @@ class ShareVersusFair(Series):
 
         MS_a(t; w) - FS_a
 
-    The paper's Delta FS (Tables 2 and 3, where it is in percentage points) divided by 100.
+    The paper's Delta FS (Tables 2 and 3, where it is in percentage points) divided by 100. Only
+    agents in the market have a fair share, as in Table 2; Table 3 takes all seven before the
+    entry too, and prints +8.62 in Table 2 where its own numbers give +9.02.
     """
 
     def measure(self, block: Block) -> Sequence[Part]:
