@@ -68,15 +68,17 @@ def test_utility_over_time_is_a_series_of_the_market_and_its_agents() -> None:
     assert table["subject"].to_list() == [None, "A", "B", None, "A", "B"]
 
 
-def test_an_agent_survives_until_its_share_first_falls_below_the_threshold() -> None:
-    log = pencil("a:A a:B", "a:A", "", "a:B", "a:B a:A")
+def test_an_agent_survives_until_its_share_is_below_the_threshold_for_good() -> None:
+    log = pencil("a:A a:B", "a:A", "", "a:B", "a:A")
     found = by_subject(Survival(window=1, threshold=0.5).compute(log))
-    assert found == {"A": 3 / 5, "B": 1 / 5}
+    assert found == {"A": 1.0, "B": 4 / 5}
+    never = by_subject(Survival(window=1, threshold=0.5, start=1, stop=3).compute(log))
+    assert never == {"A": 1.0, "B": 0.0}
 
 
 def test_survival_counts_from_the_first_window_that_begins_after_the_entry() -> None:
     log = pencil("a:A", "a:A", "a:B", "a:B", "a:A", "a:A", entry={"B": 1})
-    assert by_subject(Survival(window=2).compute(log)) == {"A": 1 / 3, "B": 1 / 2}
+    assert by_subject(Survival(window=2).compute(log)) == {"A": 1.0, "B": 1 / 2}
     late = pencil("a:A", "a:A", entry={"B": 1})
     table = Survival(window=2).compute(late).filter(subject="B")
     assert table.select("value", "note").row(0) == (None, "entered after the last window began")

@@ -57,8 +57,8 @@ def test_one_seed_has_no_interval_and_none_has_no_mean() -> None:
 
 def test_a_constant_series_has_an_interval_without_width() -> None:
     row = summarise(tidy({"HHI": [0.1] * 7})).row(0, named=True)
-    assert row["high"] - row["low"] < 1e-16
-    assert row["mean"] == pytest.approx(0.1)
+    assert row["low"] == row["mean"] == row["high"] == 0.1
+    assert row["sd"] == 0
 
 
 def test_series_keep_the_order_of_the_table_and_apart_by_step_and_subject() -> None:

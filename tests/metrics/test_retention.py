@@ -18,6 +18,8 @@ def by_agent(text: str, log: EventLog, seed: int = 1) -> dict[str, tuple[float |
     return {name: (value, note) for name, value, note in table["subject", "value", "note"].rows()}
 
 
+NOBODY = "no first interaction with it in the range"
+
 # a: A B A A, b: B B A, one interaction per step and user
 STORY = ("a:A b:B", "a:B b:B", "a:A b:A", "a:A")
 
@@ -77,7 +79,7 @@ def test_later_interactions_end_with_the_range() -> None:
 
 def test_an_agent_that_nobody_tried_is_null_and_one_that_is_not_there_has_no_row() -> None:
     log = pencil("a:A", "a:A", agents="ABC", entry={"C": 5})
-    assert by_agent("Retention(1)", log) == {"A": (1.0, None), "B": (None, "nobody tried it")}
+    assert by_agent("Retention(1)", log) == {"A": (1.0, None), "B": (None, NOBODY)}
 
 
 def test_churn_is_about_the_last_m_interactions_of_those_who_had_time_to_leave() -> None:
@@ -104,7 +106,7 @@ def test_every_reading_equals_a_count_user_by_user(story: list[str], m: int, sta
         value, short, tried = retention(rows, agent, m, start)
         note = f"{short} of {tried} adopters had fewer than {m} later interactions"
         assert literal[agent][0] == pytest.approx(value)
-        assert literal[agent][1] == (note if short else None if tried else "nobody tried it")
+        assert literal[agent][1] == (note if short else None if tried else NOBODY)
         assert steps[agent][0] == pytest.approx(retention_steps(rows, agent, m, 8))
         assert windowed[agent][0] == pytest.approx(retention_windowed(part, agent))
         assert churned[agent][0] == pytest.approx(churn(part, agent, m))

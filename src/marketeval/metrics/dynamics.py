@@ -124,14 +124,15 @@ def _means(block: Block, column: Values, lacking: str) -> Sequence[Part]:
 
 @metric
 class Survival(Ranged):
-    """Share of its time in the market before an agent first falls below a threshold of share.
+    """Share of its time in the market before an agent falls below a threshold for good.
 
-        tumbling windows before the first with MS_a < threshold / windows since its entry
+        windows until it falls / windows since its entry
 
-    From 0 to 1 (1 = never fell below). Windows are `window` steps long, counted from the first
-    that begins with the agent in the market; one without any interaction breaks nobody. An agent
-    that leaves the market falls to a share of 0, and a fall is for good. Undefined for an agent
-    that entered after the last window began.
+    From 0 to 1 (1 = still there at the end). An agent falls in the first tumbling window from
+    which on its share stays below `threshold`; a slow start or a bad window is no fall, and a
+    window without any interaction is none either. Windows are `window` steps long, counted from
+    the first that begins with the agent in the market. An agent that leaves the market has a
+    share of 0. Undefined for an agent that entered after the last window began.
     """
 
     threshold: float = 0.01
@@ -186,7 +187,10 @@ def survival(counts: Floats, totals: Floats, there: Mask, threshold: float) -> F
         return np.full((counts.shape[0], counts.shape[2]), np.nan)
     since = np.where(there.any(axis=1), there.argmax(axis=1), windows)
     after = np.arange(windows)[:, None] >= since[:, None, :]
-    below = after & (counts < threshold * totals[..., None]) & (totals > 0)[..., None]
+    asked = after & (totals > 0)[..., None]
+    enough = asked & (counts >= threshold * totals[..., None])
+    last = np.where(enough.any(axis=1), windows - 1 - enough[:, ::-1].argmax(axis=1), -1)
+    below = asked & (np.arange(windows)[:, None] > last[:, None, :])
     fell = np.where(below.any(axis=1), below.argmax(axis=1), windows)
     return divide((fell - since).astype(np.float64), (windows - since).astype(np.float64))
 

@@ -95,12 +95,12 @@ def paired_effect(
 def _summary(matrix: Floats, level: float, resamples: int) -> dict[str, Floats]:
     """Statistics of the columns of a (seeds, series) matrix, NaN left out."""
     known = ~np.isnan(matrix)
-    filled = np.where(known, matrix, 0.0)
     count = known.sum(axis=0).astype(np.float64)
-    mean = _divide(filled.sum(axis=0), count)
+    # sums are of distances from one of the values, so that a constant series is exactly constant
+    one = np.take_along_axis(matrix, known.argmax(axis=0)[None], axis=0)[0]
+    mean = one + _divide(np.where(known, matrix - one, 0.0).sum(axis=0), count)
     apart = np.where(known, matrix - mean, 0.0)
     sd = np.sqrt(_divide((apart * apart).sum(axis=0), np.maximum(count - 1, 0)))
-    # the resampled means of deviations, so that a constant series has an interval of no width
     weight = known.astype(np.float64)
     complete = bool(known.all())
     means = np.empty((resamples, matrix.shape[1]))

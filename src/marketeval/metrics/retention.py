@@ -181,7 +181,7 @@ def _tidy(
     texts: list[str | None] = []
     for lacking, adopters in distinct.tolist():
         text = f"{lacking} of {adopters} adopters {short}" if lacking else None
-        texts.append(text if adopters else "nobody tried it")
+        texts.append(text if adopters else "no first interaction with it in the range")
     values = divide(sums.astype(np.float64), found.observed.astype(np.float64))
     return tidy_rows(
         metric,
