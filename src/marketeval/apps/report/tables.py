@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from marketeval.apps.report.facts import (
     Agent,
@@ -19,10 +20,12 @@ from marketeval.apps.report.words import (
     PLAIN,
     POINTS,
     UNDEFINED,
+    Unit,
     both,
     interval,
     number,
 )
+from marketeval.metrics.base import Metric
 from marketeval.metrics.dynamics import FailureRate
 from marketeval.metrics.ranking import KendallTau, Rank, SpearmanRho, StaticRank
 from marketeval.metrics.share import FairShare, MarketShare, ShareVersusFair
@@ -96,13 +99,12 @@ def effect_table(facts: Facts, control: Control) -> Table:
     rows = []
     spread = len(facts.seeds) > 1
     for phase in facts.phases:
-        rows.append(_effect("HHI, points", phase, facts, control, hhi_of(phase), None, POINTS))
-        for agent in facts.standing(phase):
-            share = of_phase(MarketShare, phase)
-            name = f"Share of {agent.name}, %"
-            rows.append(_effect(name, phase, facts, control, share, agent.seat, PERCENT))
-        tau = of_phase(KendallTau, phase)
-        rows.append(_effect("Kendall tau", phase, facts, control, tau, None, PLAIN))
+        found = _effects(facts, control, phase)
+        if all(effect.mean == effect.low == effect.high == 0 for _, effect in found):
+            same = [Cell(phase.name), Cell("all of these"), Cell("same"), Cell("same"), Cell("0")]
+            rows.append([*same, Cell("equal in every seed")])
+        else:
+            rows += [row for row, _ in found]
     caption = (
         f"Effect against the control '{control.name}': the run minus the control, seed by seed"
         + (", with 95% bootstrap intervals of the mean difference." if spread else ".")
@@ -117,26 +119,28 @@ def effect_table(facts: Facts, control: Control) -> Table:
     )
 
 
-def _effect(
-    name: str,
-    phase: Phase,
-    facts: Facts,
-    control: Control,
-    metric: object,
-    subject: str | None,
-    unit: tuple[int, float],
-) -> list[Cell]:
-    numbers = (facts.numbers, control.numbers, control.effect)
-    run, other, effect = (one.pooled(metric, subject) for one in numbers)  # type: ignore[arg-type]
-    absent = other.mean is None and subject is not None
-    return [
-        Cell(phase.name),
-        Cell(name),
-        Cell(number(run.mean, unit)),
-        Cell("not there" if absent else number(other.mean, unit)),
-        Cell("" if absent else number(effect.mean, unit, signed=True)),
-        Cell(interval(effect, unit, signed=True)),
+def _effects(facts: Facts, control: Control, phase: Phase) -> list[tuple[list[Cell], Value]]:
+    share = of_phase(MarketShare, phase)
+    wanted: list[tuple[str, Metric, str | None, Unit]] = [
+        ("HHI, points", hhi_of(phase), None, POINTS),
+        *((f"Share of {a.name}, %", share, a.seat, PERCENT) for a in facts.standing(phase)),
+        ("Kendall tau", of_phase(KendallTau, phase), None, PLAIN),
     ]
+    found = []
+    for name, metric, subject, unit in wanted:
+        numbers = (facts.numbers, control.numbers, control.effect)
+        run, other, effect = (one.pooled(metric, subject) for one in numbers)
+        absent = other.mean is None and subject is not None
+        row = [
+            Cell(phase.name),
+            Cell(name),
+            Cell(number(run.mean, unit)),
+            Cell("not there" if absent else number(other.mean, unit)),
+            Cell("" if absent else number(effect.mean, unit, signed=True)),
+            Cell(interval(effect, unit, signed=True)),
+        ]
+        found.append((row, effect))
+    return found
 
 
 def rank_table(facts: Facts) -> Table:
@@ -232,19 +236,23 @@ def summary_table(many: Sequence[tuple[str, Facts]]) -> Table:
     add("Seeds", [f"{len(facts.seeds):,}" for _, facts in many])
     add("Systems", [str(len(facts.agents)) for _, facts in many])
     for name in dict.fromkeys(phase.name for _, facts in many for phase in facts.phases):
-        found = [next((p for p in facts.phases if p.name == name), None) for _, facts in many]
-        pairs = [(facts, phase) for (_, facts), phase in zip(many, found, strict=True)]
-        add(f"HHI, {name}", [p and both(f.numbers.pooled(hhi_of(p)), POINTS) for f, p in pairs])
-        add(f"Largest share, {name}", [p and _leader(f, p) for f, p in pairs])
+        pairs = [(f, next((p for p in f.phases if p.name == name), None)) for _, f in many]
+        add(f"HHI, {name}", [_if(p, f, hhi_of, POINTS) for f, p in pairs])
+        add(f"Largest share, {name}", [_leader(f, p) if p else None for f, p in pairs])
         for cls, label in ((KendallTau, "Kendall tau"), (SpearmanRho, "Spearman rho")):
-            texts = [p and both(f.numbers.pooled(of_phase(cls, p)), PLAIN) for f, p in pairs]
-            add(f"{label}, {name}", texts)
+            add(f"{label}, {name}", [_if(p, f, partial(of_phase, cls), PLAIN) for f, p in pairs])
     for control in dict.fromkeys(one.name for _, facts in many for one in facts.controls):
         for name in dict.fromkeys(p.name for _, facts in many for p in facts.phases):
             texts = [_hhi_effect(facts, control, name) for _, facts in many]
             add(f"Effect on HHI against {control}, {name}", texts)
     caption = "The runs side by side: means over seeds with 95% bootstrap intervals."
     return Table("runs", caption, ["", *(f">{name}" for name, _ in many)], rows)
+
+
+def _if(
+    phase: Phase | None, facts: Facts, metric: Callable[[Phase], Metric], unit: Unit
+) -> str | None:
+    return both(facts.numbers.pooled(metric(phase)), unit) if phase else None
 
 
 def _leader(facts: Facts, phase: Phase) -> str:

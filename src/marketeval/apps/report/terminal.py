@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 from marketeval.apps.report.facts import Facts, gather
 from marketeval.apps.report.tables import Cell, Table, effect_table, phase_table
-from marketeval.apps.report.words import hhi_story, interval_note, phase_warning
+from marketeval.apps.report.words import PRIVILEGED, hhi_story, interval_note, phase_warning
 
 if TYPE_CHECKING:
     from marketeval.experiments.run_directory import RunDirectory
+
+WIDTH = 100
 
 
 def terminal_tables(run: RunDirectory) -> str:
@@ -19,14 +22,18 @@ def terminal_tables(run: RunDirectory) -> str:
 
 def tables_text(facts: Facts) -> str:
     """As `terminal_tables`, of what is already gathered."""
-    parts = [draw(phase_table(facts)), interval_note(facts)]
-    if warning := phase_warning(facts):
-        parts.append(warning)
-    for control in facts.controls:
-        parts += ["", draw(effect_table(facts, control)), *hhi_story(facts, control)]
+    notes = [interval_note(facts), phase_warning(facts)]
     if any(agent.privileged for agent in facts.agents):
-        parts.append("† told what its seat should not know (privileged)")
+        notes.append(PRIVILEGED)
+    parts = [draw(phase_table(facts)), "", *map(_wrapped, filter(None, notes))]
+    for control in facts.controls:
+        story = map(_wrapped, hhi_story(facts, control))
+        parts += ["", draw(effect_table(facts, control)), "", *story]
     return "\n".join(parts) + "\n"
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 def draw(table: Table) -> str:
@@ -36,7 +43,7 @@ def draw(table: Table) -> str:
     ]
     count = len(table.columns)
     widths = [max((len(row[i]) for row in texts), default=0) for i in range(count)]
-    lines = [table.caption]
+    lines = [_wrapped(table.caption), ""]
     if table.groups:
         lines.append(_group_line(table, widths))
     for place, row in enumerate(texts):

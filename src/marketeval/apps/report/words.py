@@ -5,6 +5,7 @@ from __future__ import annotations
 from marketeval.apps.report.facts import Control, Facts, Value, hhi_of
 
 UNDEFINED = "n/a"
+PRIVILEGED = "† is told what its seat should not know (privileged): not a fair competitor."
 POINTS, PERCENT, PLAIN = (0, 1.0), (1, 100.0), (2, 1.0)
 Unit = tuple[int, float]  # decimals and scale
 
@@ -89,9 +90,9 @@ def hhi_story(facts: Facts, control: Control) -> list[str]:
         if None in (*run, *other) or effect.mean is None:
             continue
         lines.append(
-            f"HHI from {before.name} to {after.name}: {_went(run)} in the run, {_went(other)} in "
-            f"the control '{control.name}' over the same steps. The effect of what the run adds "
-            f"to its control is the paired difference in {after.name}: "
+            f"From {before.name} to {after.name}, HHI went {_went(run)} in the run and "
+            f"{_went(other)} in the control '{control.name}', over the same steps. The effect of "
+            f"what differs between the two is the paired difference in {after.name}: "
             f"{both(effect, POINTS, signed=True)} points{_verdict(effect)}."
         )
     return lines
@@ -102,7 +103,7 @@ def _went(values: list[float | None]) -> str:
     if first is None or last is None:
         return UNDEFINED
     return (
-        f"{number(first, POINTS)} to {number(last, POINTS)} "
+        f"from {number(first, POINTS)} to {number(last, POINTS)} "
         f"({number(last - first, POINTS, signed=True)})"
     )
 
@@ -111,5 +112,5 @@ def _verdict(effect: Value) -> str:
     if effect.low is None or effect.high is None:
         return " (one seed: no interval)"
     if effect.low <= 0 <= effect.high:
-        return ", which the interval does not tell from none"
+        return "; the interval includes 0"
     return ""

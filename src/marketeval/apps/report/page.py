@@ -1,0 +1,293 @@
+"""The report: one HTML file that opens without a network, and its pictures as PNG files."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from html import escape
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from marketeval import __version__
+from marketeval.apps.report import tables
+from marketeval.apps.report.facts import Control, Facts, gather
+from marketeval.apps.report.tables import Table
+from marketeval.apps.report.words import (
+    PRIVILEGED,
+    count,
+    hhi_story,
+    interval_note,
+    phase_warning,
+    seed_text,
+)
+from marketeval.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from marketeval.apps.report.charts import Picture
+    from marketeval.experiments.run_directory import RunDirectory
+
+
+def write_report(runs: Sequence[RunDirectory], target: Path | None = None) -> Path:
+    """Write the report of one or several runs and return its path.
+
+    `target` is RUN/report.html of the first run unless it is given; the pictures go to the folder
+    `pictures` beside it. Each file appears whole or not at all.
+
+    Raises UsageError if no run is given, or altair and vl-convert are not installed.
+    """
+    from marketeval.apps.report.charts import pictures
+    from marketeval.apps.report.drawing import draw, png
+
+    if not runs:
+        raise UsageError("expected at least one run directory to report on")
+    target = target or runs[0].path / "report.html"
+    sections, told = [], []
+    for place, run in enumerate(runs):
+        facts = gather(run)
+        drawn = []
+        for picture in pictures(facts):
+            svg = draw(picture)
+            name = f"{picture.name}.png" if len(runs) == 1 else f"{place + 1}-{picture.name}.png"
+            _replace(target.parent / "pictures" / _safe(name), png(svg))
+            drawn.append((picture, svg))
+        sections.append(_section(facts, drawn, f"run{place + 1}"))
+        told.append((run_name(run, runs), facts))
+    opening = [] if len(runs) == 1 else [_comparison(told)]
+    title = told[0][1].run.manifest.title or told[0][0] if len(runs) == 1 else "Runs side by side"
+    _replace(target, _document(title, [*opening, *sections]).encode("utf-8"))
+    return target
+
+
+def run_name(run: RunDirectory, runs: Sequence[RunDirectory]) -> str:
+    """The scenario's name, with the folder's where two runs share it."""
+    name = run.manifest.name
+    shared = sum(one.manifest.name == name for one in runs) > 1
+    return f"{name} ({run.path.resolve().name})" if shared else name
+
+
+def table_html(table: Table) -> str:
+    """A table that scrolls by itself where it is longer or wider than the screen."""
+    edges, at = set(), 0
+    for _, span in table.groups:
+        edges.add(at)
+        at += span
+    edges.discard(0)
+
+    def cell(tag: str, place: int, content: str, more: str = "") -> str:
+        names = [
+            *(["number"] if table.numeric(place) else []),
+            *(["edge"] if place in edges else []),
+        ]
+        classes = f' class="{" ".join(names)}"' if names else ""
+        return f"<{tag}{classes}{more}>{content}</{tag}>"
+
+    lines = ["<thead>"]
+    if table.groups:
+        row, at = [], 0
+        for title, span in table.groups:
+            if title:
+                edge = "group edge" if at in edges else "group"
+                row.append(
+                    f'<th class="{edge}" scope="colgroup" colspan="{span}">{escape(title)}</th>'
+                )
+            else:
+                row.append(f'<td colspan="{span}"></td>')
+            at += span
+        lines.append(f"<tr>{''.join(row)}</tr>")
+    titles = (
+        cell("th", i, escape(table.title(i)), ' scope="col"') for i in range(len(table.columns))
+    )
+    lines.append(f"<tr>{''.join(titles)}</tr></thead><tbody>")
+    for cells in table.rows:
+        row = []
+        for place, one in enumerate(cells):
+            text = escape(one.text)
+            if table.numeric(place):
+                text = _minus(text)
+            tag = f' <span class="tag">{escape(one.tag)}</span>' if one.tag else ""
+            row.append(cell("td", place, text + tag))
+        lines.append(f"<tr>{''.join(row)}</tr>")
+    label = escape(table.caption)
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{label}"><table>'
+        f"<caption>{label}</caption>{''.join(lines)}</tbody></table></div>"
+    )
+
+
+def _section(facts: Facts, drawn: Sequence[tuple[Picture, str]], prefix: str) -> str:
+    figures = {
+        picture.name: _figure(picture, svg, f"{prefix}-{place}")
+        for place, (picture, svg) in enumerate(drawn)
+    }
+    parts = [_header(facts)]
+    parts.append(_heading("Market share before and after" if facts.changes else "Market share"))
+    parts.append(_note(interval_note(facts)))
+    parts.append(table_html(tables.phase_table(facts)))
+    if warning := phase_warning(facts):
+        parts.append(_note(warning, "warning"))
+    parts.append(figures.get("market-share", _absent("market share over time")))
+    parts.append(_heading("Concentration"))
+    parts.append(figures.get("hhi", _absent("concentration over time")))
+    parts += _effects(facts, figures)
+    parts.append(_heading("Static ranking against the market's"))
+    parts.append(figures.get("static-rank-market-rank", _absent("the static ranking")))
+    parts.append(table_html(tables.rank_table(facts)))
+    parts.append(_heading("Retention"))
+    parts.append(figures.get("retention", _absent("retention")))
+    parts.append(table_html(tables.retention_table(facts)))
+    if facts.failures:
+        parts.append(_heading("Failures"))
+        parts.append(table_html(tables.failure_table(facts)))
+    parts += _notes(facts)
+    return f'<section class="run">{"".join(parts)}</section>'
+
+
+def _header(facts: Facts) -> str:
+    manifest = facts.run.manifest
+    lines = [f"<h1>{escape(manifest.title or manifest.name)}</h1>"]
+    if manifest.description:
+        lines.append(f'<p class="lead">{escape(manifest.description)}</p>')
+    if manifest.status != "finished":
+        why = f": {manifest.reason}" if manifest.reason else ""
+        text = f"This run is {manifest.status}{why}. What follows is of the finished seeds alone."
+        lines.append(_note(text, "warning"))
+    entries = [
+        ("Scenario", f"<code>{escape(manifest.name)}</code>"),
+        ("Seeds", escape(seed_text(facts.seeds))),
+        ("Users", f"{facts.users:,}, {facts.users_per_step:,} of them per step"),
+        ("Steps", f"{facts.horizon:,}"),
+        ("Systems", f"{len(facts.agents):,}"),
+        ("Controls", escape(", ".join(one.name for one in facts.controls) or "none")),
+        ("Engine", escape(manifest.engine)),
+        ("Version", f"marketeval {escape(manifest.version)}"),
+        ("Log digest", f"<code>{escape(manifest.log_digest or 'not finished')}</code>"),
+        ("Command", f"<code>marketeval run {escape(_command(facts))}</code>"),
+    ]
+    if facts.changes:
+        told = [f"{one.text} (step {one.step + 1})" for one in facts.changes]
+        entries.insert(5, ("Scheduled", escape("; ".join(told))))
+    rows = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in entries)
+    lines.append(f"<dl>{rows}</dl>")
+    return "".join(lines)
+
+
+def _command(facts: Facts) -> str:
+    return f"{facts.run.manifest.name} --seeds {facts.run.manifest.seeds}"
+
+
+def _effects(facts: Facts, figures: dict[str, str]) -> list[str]:
+    parts = [_heading("Effect against control")]
+    if not facts.controls:
+        parts.append(
+            _note(
+                "No control was played, so this run shows no effect of anything: what differs "
+                "between phases differs for every reason at once. Name a control in the scenario "
+                "(the same market without the entry, say) to get paired differences.",
+                "warning",
+            )
+        )
+    for control in facts.controls:
+        if control.effect.summary.is_empty():
+            parts.append(_note(f"The control '{control.name}' has nothing to pair with this run."))
+            continue
+        parts += [_note(line, "story") for line in hhi_story(facts, control)]
+        parts.append(figures.get(_effect_name(control), ""))
+        parts.append(table_html(tables.effect_table(facts, control)))
+    return parts
+
+
+def _effect_name(control: Control) -> str:
+    return f"effect-{control.name}"
+
+
+def _notes(facts: Facts) -> list[str]:
+    parts = [_heading("Notes")]
+    if any(agent.privileged for agent in facts.agents):
+        parts.append(_note(PRIVILEGED))
+    else:
+        parts.append(_note("No system is privileged: none is told what its seat should not know."))
+    undefined = tables.undefined_table(facts)
+    if undefined.rows:
+        many = sum(number for _, _, number in facts.undefined())
+        parts.append(_note(f"{count(many, 'value')} undefined, over all seeds and windows:"))
+        parts.append(table_html(undefined))
+    else:
+        parts.append(_note("Every value in this report is defined in every seed."))
+    return parts
+
+
+def _comparison(told: Sequence[tuple[str, Facts]]) -> str:
+    return (
+        "<h1>Runs side by side</h1>"
+        + _note(
+            "Runs of different scenarios differ in more than one thing; for effects, see each "
+            "run's comparison with its control."
+        )
+        + table_html(tables.summary_table(told))
+    )
+
+
+def _figure(picture: Picture, svg: str, prefix: str) -> str:
+    from marketeval.apps.report.drawing import inline
+
+    agents = escape(json.dumps(picture.agents))
+    image = inline(svg, prefix=prefix, label=escape(picture.alt_text))
+    return (
+        f'<figure data-agents="{agents}"><h3>{escape(picture.title)}</h3>'
+        f'<div class="canvas">{image}</div>'
+        f"<figcaption>{escape(picture.caption)}</figcaption></figure>"
+    )
+
+
+def _document(title: str, parts: Sequence[str]) -> str:
+    folder = resources.files("marketeval.apps.report")
+    style = (folder / "page.css").read_text("utf-8")
+    script = (folder / "page.js").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style></head>\n<body>\n<main>"
+        + "\n".join(parts)
+        + f"</main>\n<footer>Made by marketeval {escape(__version__)}. Point at a picture for its "
+        "values; choose a name in a legend to highlight it. The pictures are beside this file, "
+        f"in the folder <code>pictures</code>.</footer>\n<script>{script}</script></body></html>\n"
+    )
+
+
+def _heading(text: str) -> str:
+    return f"<h2>{escape(text)}</h2>"
+
+
+def _note(text: str, kind: str = "") -> str:
+    return f'<p class="{kind}">{escape(text)}</p>' if kind else f"<p>{escape(text)}</p>"
+
+
+def _absent(what: str) -> str:
+    return _note(f"There is no picture of {what}: this log has no values for it.")
+
+
+def _minus(text: str) -> str:
+    """A true minus before digits; hyphens elsewhere stay."""
+    return "".join(
+        "\N{MINUS SIGN}" if c == "-" and text[i + 1 : i + 2].isdigit() and before in "([ " else c
+        for i, (c, before) in enumerate(zip(text, " " + text, strict=False))
+    )
+
+
+def _safe(name: str) -> str:
+    return "".join(c if c.isalnum() or c in "-_." else "_" for c in name)
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file under its name only once it is whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_name(f"{path.name}.half")
+    half.write_bytes(content)
+    os.replace(half, path)
