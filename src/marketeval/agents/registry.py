@@ -79,6 +79,11 @@ def recorded(order: Order) -> Agent:
     """`recorded`, `recorded#MODEL` or `recorded:FILE#MODEL`: the answers in a table of outcomes."""
     _known_options(order, ())
     model = order.argument.partition("#")[2] or order.seat
+    if not order.tables:
+        raise ScenarioError(
+            f"seat '{order.seat}' needs recorded answers: give a table with --outcomes FILE, or "
+            f"another agent with --seat {order.seat}=AGENT"
+        )
     if model not in order.tables:
         raise UnknownNameError("model", model, order.tables)
     return Recorded(order.tables[model])

@@ -39,7 +39,7 @@ def log(x: float) -> float:
 @inline
 def exp(x: float) -> float:
     """e to the x: Taylor's series on [-ln 2 / 2, ln 2 / 2], scaled by a power of two."""
-    if x > 709.0:
+    if x > 709.782712893384:  # the largest x whose exponential is finite
         return np.inf
     if x < -745.0:
         return 0.0

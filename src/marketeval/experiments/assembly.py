@@ -19,6 +19,7 @@ from marketeval.core.market import Agent
 from marketeval.experiments.outcomes import Outcomes, read_outcomes
 from marketeval.experiments.scenario import Entries, Phase, Scenario, Seat
 from marketeval.markets.information.market import Generator, InformationMarket, Questions
+from marketeval.metrics.base import parse_metric
 from marketeval.metrics.static import accuracy, f_score
 
 PHASE_METRICS = (
@@ -50,7 +51,11 @@ def assemble(scenario: Scenario) -> Experiment:
     """
     outcomes = None
     if scenario.outcomes:
-        outcomes = read_outcomes([Path(one) for one in scenario.outcomes], missing=scenario.missing)
+        outcomes = read_outcomes(
+            [Path(one) for one in scenario.outcomes],
+            missing=scenario.missing,
+            items=Path(scenario.items) if scenario.items else None,
+        )
     named = scenario.seats or {model: Seat() for model in (outcomes.tables if outcomes else ())}
     seats = _with_entries(named, scenario.entries)
     if not seats:
@@ -66,6 +71,7 @@ def assemble(scenario: Scenario) -> Experiment:
     _check_seats(scenario, seats, agents)
     phases = scenario.phases or _phases(scenario, seats)
     metrics = scenario.metrics or _default_metrics(phases)
+    _check_ranges(metrics, phases, scenario.market.horizon)
     resolved = scenario.model_copy(
         update={"seats": seats, "phases": phases, "metrics": metrics, "entries": None}
     )
@@ -81,6 +87,22 @@ def assemble(scenario: Scenario) -> Experiment:
         seats=agents,
         hashes=outcomes.hashes if outcomes else {},
     )
+
+
+def _check_ranges(metrics: Sequence[str], phases: Sequence[Phase], horizon: int) -> None:
+    """Metrics over a phase or a range of steps that this scenario has not."""
+    for phase in phases:
+        if phase.stop > horizon:
+            raise ScenarioError(
+                f"phase '{phase.name}' ends at step {phase.stop}, past the horizon of {horizon}"
+            )
+    for text in metrics:
+        metric = parse_metric(text)
+        name = getattr(metric, "phase", None)
+        if name is not None and name not in {one.name for one in phases}:
+            raise UnknownNameError(f"phase in {text}", name, [one.name for one in phases])
+        if (getattr(metric, "stop", None) or 0) > horizon:
+            raise ScenarioError(f"{text} ends past the horizon of {horizon} steps")
 
 
 def _check_seats(scenario: Scenario, seats: Mapping[str, Seat], agents: Mapping[str, Agent]) -> None:

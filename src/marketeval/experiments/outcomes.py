@@ -48,11 +48,14 @@ class Outcomes:
     hashes: Mapping[str, str]
 
 
-def read_outcomes(paths: Sequence[Path], *, missing: Missing = "fail") -> Outcomes:
+def read_outcomes(
+    paths: Sequence[Path], *, missing: Missing = "fail", items: Path | None = None
+) -> Outcomes:
     """Read and check tables of recorded answers (CSV or Parquet).
 
     `missing` says what an item that a model never answered is: an error, an interaction without
-    an outcome, or a score of 0.
+    an outcome, or a score of 0. `items` names a CSV whose column item_id (or qid) holds the
+    questions to ask, in their order; without it, all items of the tables.
 
     Raises
     ------
@@ -69,22 +72,29 @@ def read_outcomes(paths: Sequence[Path], *, missing: Missing = "fail") -> Outcom
             )
     data = pl.concat([table.select(sorted(columns)) for table in tables])
     data = _checked(data, ", ".join(path.name for path in paths))
-    items = data["item_id"].unique(maintain_order=True)
+    pool = data["item_id"].unique(maintain_order=True)
+    if items is not None:
+        pool = _read_items(items, pool)
+        order = pl.DataFrame({"item_id": pool, "_order": np.arange(pool.len())})
+        data = data.join(order, on="item_id").sort("_order", maintain_order=True).drop("_order")
     models = data["model"].unique(maintain_order=True)
-    topics, names = _topics(data, items)
+    topics, names = _topics(data, pool)
     by_model = {
         str(key[0]): part for key, part in data.group_by("model", maintain_order=True)
     }
-    _complain_of_gaps(by_model, items, missing)
-    laid_out = {model: _lay_out(by_model[model], items, missing) for model in models}
+    _complain_of_gaps(by_model, pool, missing)
+    laid_out = {model: _lay_out(by_model[model], pool, missing) for model in models}
     return Outcomes(
-        items=items.to_list(),
+        items=pool.to_list(),
         topics=topics,
         topic_names=names,
         tables=laid_out,
         static={model: _static(table) for model, table in laid_out.items()},
         columns=columns,
-        hashes={str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths},
+        hashes={
+            str(path): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in (*paths, *([items] if items else []))
+        },
     )
 
 
@@ -119,6 +129,27 @@ def _read(path: Path) -> pl.DataFrame:
         else:
             casts.append(pl.col(name).cast(pl.String))
     return table.select(casts)
+
+
+def _read_items(path: Path, known: pl.Series) -> pl.Series:
+    """The ids in a question file, each once and each with recorded answers."""
+    try:
+        table = pl.read_csv(path, infer_schema=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DataError(f"{path} is not a readable CSV: {str(error).splitlines()[0]}") from None
+    column = next((name for name in ("item_id", "qid") if name in table.columns), None)
+    if column is None:
+        raise DataError(f"{path}: expected a column item_id or qid, found {', '.join(table.columns)}")
+    ids = table[column]
+    if ids.is_duplicated().any() or ids.is_null().any():
+        raise DataError(f"{path}: expected each item once, and none empty, in column '{column}'")
+    lost = ids.filter(~ids.is_in(known.implode()))
+    if lost.len():
+        raise DataError(
+            f"{path}: {lost.len()} of {ids.len()} items are in no outcome table, the first "
+            f"'{lost[0]}'"
+        )
+    return ids.alias("item_id")
 
 
 def _numbers(path: Path, table: pl.DataFrame, name: str) -> pl.Series:

@@ -83,6 +83,7 @@ class Scenario(BaseModel):
     market: Information = Information()
     outcomes: tuple[str, ...] = ()
     missing: Literal["fail", "skip", "zero"] = "fail"
+    items: str = ""
     entries: Entries | None = None
     phases: tuple[Phase, ...] = ()
     controls: dict[str, dict[str, Any]] = {}  # any: overrides, by key
@@ -166,8 +167,8 @@ def override(tree: Tree, key: str, value: Any) -> None:  # any: a value from YAM
     A value of None removes a seat or segment, or sets a value back to its default.
     """
     parts = key.split(".")
-    if len(parts) == 1 and key not in Scenario.model_fields:
-        parts = list(_leaf(key))
+    if parts[0] not in Scenario.model_fields:
+        parts = list(_full_path(parts))
     at: Any = tree  # any: descends through the tree
     while True:
         head, parts = _longest_known(at, parts)
@@ -234,6 +235,8 @@ def _make_absolute(tree: Tree, folder: Path) -> None:
         tree["outcomes"] = [tree["outcomes"]]
     if isinstance(tree.get("outcomes"), list):
         tree["outcomes"] = [str(folder / str(one)) for one in tree["outcomes"]]
+    if isinstance(tree.get("items"), str) and tree["items"]:
+        tree["items"] = str(folder / tree["items"])
     if isinstance(tree.get("entries"), dict) and "file" in tree["entries"]:
         tree["entries"]["file"] = str(folder / str(tree["entries"]["file"]))
 
@@ -247,16 +250,18 @@ def _longest_known(at: Mapping[str, Any], parts: Sequence[str]) -> tuple[str, li
     return parts[0], list(parts[1:])
 
 
-def _leaf(name: str) -> tuple[str, ...]:
-    """The path of the one value of the market that has this name."""
-    paths = [path for path in _leaves(Information, ("market",)) if path[-1] == name]
+def _full_path(end: Sequence[str]) -> tuple[str, ...]:
+    """The path of the one value of the market whose path ends like this."""
+    leaves = _leaves(Information, ("market",))
+    paths = [path for path in leaves if path[-len(end) :] == tuple(end)]
+    name = ".".join(end)
     if len(paths) == 1:
         return paths[0]
     if paths:
         raise UsageError(
             f"'{name}' is ambiguous: {', '.join('.'.join(path) for path in paths)}; name it in full"
         )
-    known = {path[-1] for path in _leaves(Information, ("market",))} | set(Scenario.model_fields)
+    known = {".".join(path[-len(end) :]) for path in leaves} | set(Scenario.model_fields)
     raise UnknownNameError("key", name, known)
 
 

@@ -1,0 +1,33 @@
+# Each target makes .venv by itself; all it needs is Python (3.11 or newer), pip and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test check bench clean
+
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[report,test]'
+	touch $@
+
+demo: $(VENV)/installed  ## both late entries of the paper, 50 seeds, with controls and a report
+	$(BIN)/marketeval run late-entry-qwen3 --seeds 1-50 --out runs/demo/late-entry-qwen3 --force
+	$(BIN)/marketeval run late-entry-deepseek --seeds 1-50 --out runs/demo/late-entry-deepseek --force
+
+test: $(VENV)/installed  ## all tests but the slow ones
+	$(BIN)/python -m pytest -m "not slow"
+
+check: $(VENV)/installed  ## style, types, floors
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+slow: $(VENV)/installed  ## the checks that take minutes
+	$(BIN)/python -m pytest -m slow
+
+bench: $(VENV)/installed  ## ratios within one run
+	$(BIN)/python benchmarks/bench.py
+
+clean:
+	rm -rf $(VENV) runs

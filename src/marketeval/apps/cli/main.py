@@ -1,0 +1,85 @@
+"""The command line. Each verb is one file in `verbs/`; its `command` is the verb.
+
+Data goes to stdout, progress and prose to stderr. Exit 0: done. Exit 2: the caller's mistake, told
+in one line, nothing written. Exit 1: it failed on its way; what was finished stays readable.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pkgutil
+import sys
+from typing import Annotated
+
+import typer
+
+from marketeval.apps.cli import verbs
+from marketeval.core.errors import MarketevalError, UsageError
+
+Mistake = typer.BadParameter.__mro__[1]  # the usage error of the command-line parser
+ParserError = typer.BadParameter.__mro__[2]
+
+app = typer.Typer(
+    name="marketeval",
+    help="Evaluate AI agents as participants in competitive markets.",
+    epilog="First steps: marketeval run late-entry-qwen3, then open the report it names.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from marketeval import __version__
+
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+@app.callback()
+def _top(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+for _module in pkgutil.iter_modules(verbs.__path__):
+    _verb = importlib.import_module(f"{verbs.__name__}.{_module.name}")
+    app.command(_module.name.rstrip("_"))(_verb.command)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one verb and leave with its exit code."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run one verb; the exit code."""
+    try:
+        result = app(args=arguments, standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else 0
+    except UsageError as error:
+        return _fail(2, str(error))
+    except MarketevalError as error:
+        return _fail(1, str(error))
+    except Mistake as error:
+        return _fail(2, error.format_message())  # type: ignore[attr-defined]  # the parser's own
+    except ParserError as error:
+        return _fail(2, error.format_message())  # type: ignore[attr-defined]  # the parser's own
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail(1, "interrupted; what was finished stays readable")
+    except BrokenPipeError:  # the reader of stdout has gone, which is its right
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except OSError as error:
+        return _fail(1, f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
+
+
+def _fail(code: int, message: str) -> int:
+    sys.stderr.write(f"error: {' '.join(message.split())}\n")
+    return code

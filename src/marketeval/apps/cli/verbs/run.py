@@ -1,0 +1,83 @@
+"""`marketeval run`: play a scenario and its controls over many seeds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    scenario: Annotated[str, typer.Argument(help="A shipped name (see list) or a YAML file.")],
+    seeds: Annotated[str | None, typer.Option(help="Seeds, such as 1-50 or 1,4,7-9.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", help="KEY=VALUE over the scenario's own.")
+    ] = None,
+    seat: Annotated[
+        list[str] | None, typer.Option(help="NAME=AGENT, such as qwen3=bernoulli:0.6.")
+    ] = None,
+    outcomes: Annotated[
+        list[Path] | None, typer.Option(help="A table of recorded answers; may be repeated.")
+    ] = None,
+    missing: Annotated[
+        str | None, typer.Option(help="What a missing answer is: fail, skip or zero.")
+    ] = None,
+    items: Annotated[
+        Path | None, typer.Option(help="A CSV with item_id (or qid): the questions, in order.")
+    ] = None,
+    entries: Annotated[
+        Path | None, typer.Option(help="A CSV with model and date (or step): who enters when.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The run directory [runs/SCENARIO].")] = None,
+    executor: Annotated[str, typer.Option(help="Who does the work: serial or processes.")] = (
+        "processes"
+    ),
+    force: Annotated[bool, typer.Option("--force", help="Replace the run in --out.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    report: Annotated[bool, typer.Option(help="Write report.html and pictures.")] = True,
+) -> None:
+    """Play a scenario and its controls over many seeds, and report with intervals."""
+    from marketeval.apps.cli.inputs import scenario_tree
+    from marketeval.apps.cli.progress import bar, say
+    from marketeval.apps.report.terminal import terminal_tables
+    from marketeval.core.errors import UnknownNameError, UsageError
+    from marketeval.experiments.executors import EXECUTORS
+    from marketeval.experiments.runner import run
+    from marketeval.experiments.scenario import parse_seeds
+
+    if executor not in EXECUTORS:
+        raise UnknownNameError("executor", executor, EXECUTORS)
+    if force and resume:
+        raise UsageError("expected --force (start anew) or --resume (continue), got both")
+    tree = scenario_tree(
+        scenario,
+        settings=set_ or (),
+        seats=seat or (),
+        outcomes=outcomes or (),
+        missing=missing,
+        items=items,
+        entries=entries,
+    )
+    for line in tree.pop("notes", ()):
+        say(line)
+    where = out or Path("runs") / str(tree["name"])
+    with bar("episodes") as progress:
+        done = run(
+            tree,
+            where,
+            executor=EXECUTORS[executor](),
+            seeds=parse_seeds(seeds) if seeds else None,
+            force=force,
+            resume=resume,
+            progress=progress,
+        )
+    typer.echo(terminal_tables(done))
+    if report:
+        from marketeval.apps.report.page import write_report
+
+        try:
+            say(f"report: {write_report([done])}")
+        except UsageError as error:
+            say(f"no report: {error}")
+    say(f"run: {where}")

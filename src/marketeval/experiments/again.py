@@ -1,0 +1,44 @@
+"""Play a run again from its resolved scenario and hold every episode's digest to the recorded one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from marketeval.core.drive import lockstep
+from marketeval.core.errors import ReplayError, UsageError
+from marketeval.core.log import EventLog
+from marketeval.experiments.assembly import assemble
+from marketeval.experiments.run_directory import RunDirectory
+
+
+def replay_run(
+    run: RunDirectory, *, progress: Callable[[int, int], None]
+) -> Iterator[tuple[str, int, str]]:
+    """Name, number of episodes and log digest of the run and of each control, once each is checked.
+
+    Raises
+    ------
+    UsageError : the run is not finished, or its data have changed since
+    ReplayError : an episode came out differently; the message names its seed
+    """
+    arms = {run.manifest.name: run, **run.controls}
+    total = sum(len(arm.seeds()) for arm in arms.values())
+    count = 0
+    for name, arm in arms.items():
+        manifest = arm.manifest
+        if manifest.status != "finished":
+            raise UsageError(f"{arm.path} is {manifest.status}; finish it with run --resume first")
+        experiment = assemble(arm.scenario)
+        if dict(experiment.hashes) != manifest.data:
+            raise UsageError(f"{arm.path}: the tables of answers have changed since the run")
+        for seed, recorded in manifest.digests().items():
+            log = EventLog(experiment.market.events)
+            digest = lockstep(experiment.market, experiment.seats, seed=seed, log=log)
+            if digest != recorded:
+                raise ReplayError(
+                    f"{name}, seed {seed}: the episode differs from the recorded one "
+                    f"({digest}, not {recorded}); recorded by version {manifest.version}"
+                )
+            count += 1
+            progress(count, total)
+        yield name, len(arm.seeds()), manifest.log_digest
