@@ -176,7 +176,7 @@ def test_what_an_agent_does_wrong_is_an_event_and_the_episode_goes_on(wrong, rea
 
 def test_an_agent_that_wrongly_calls_itself_immediate_is_found_out():
     with pytest.raises(RuntimeError, match="declares itself immediate"):
-        play(traders(wait=0.001))
+        play(traders(wait=0))
 
 
 def test_privileged_knowledge_reaches_only_those_who_declare_that_they_need_it():
@@ -206,7 +206,7 @@ def test_replay_of_the_recorded_turns_equals_the_original():
     [
         (
             Bazaar(seats=("ann", "bob")),
-            r"turn 0: expected the recorded seats \['ann', 'bob', 'cat'\]",
+            r"turn 0: expected the recorded .*'bob', 'cat'\]",
         ),
         (Bazaar(seats=("ann", "cat", "bob")), r"the market asked \['ann', 'cat', 'bob'\]"),
         (Bazaar(steps=5), "the recording ends after 4 turns"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -53,7 +54,7 @@ def sales(log: EventLog) -> pl.DataFrame:
 def digest_of(rows: dict[str, list], cuts: list[int] | None = None, **options) -> str:
     log = a_log(**options)
     edges = [0, *sorted(cuts or []), len(rows["step"])]
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in itertools.pairwise(edges):
         if stop > start:
             log.append("sale", **{name: values[start:stop] for name, values in rows.items()})
     return log.end()
