@@ -39,8 +39,16 @@ def write_report(runs: Sequence[RunDirectory], target: Path | None = None) -> Pa
 
     Raises UsageError if no run is given, or altair and vl-convert are not installed.
     """
-    from marketeval.apps.report.charts import pictures
-    from marketeval.apps.report.drawing import draw, png
+    try:
+        from marketeval.apps.report.charts import pictures
+        from marketeval.apps.report.drawing import draw, png
+    except ImportError as error:
+        if error.name not in ("altair", "vl_convert"):
+            raise
+        raise UsageError(
+            "a report needs altair and vl-convert-python; install them with "
+            "pip install 'marketeval[report]'"
+        ) from error
 
     if not runs:
         raise UsageError("expected at least one run directory to report on")
@@ -165,7 +173,7 @@ def _header(facts: Facts) -> str:
         ("Engine", escape(manifest.engine)),
         ("Version", f"marketeval {escape(manifest.version)}"),
         ("Log digest", f"<code>{escape(manifest.log_digest or 'not finished')}</code>"),
-        ("Command", f"<code>marketeval run {escape(_command(facts))}</code>"),
+        ("Again", f"<code>marketeval run scenario.yaml --seeds {escape(manifest.seeds)}</code>"),
     ]
     if facts.changes:
         told = [f"{one.text} (step {one.step + 1})" for one in facts.changes]
@@ -173,10 +181,6 @@ def _header(facts: Facts) -> str:
     rows = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in entries)
     lines.append(f"<dl>{rows}</dl>")
     return "".join(lines)
-
-
-def _command(facts: Facts) -> str:
-    return f"{facts.run.manifest.name} --seeds {facts.run.manifest.seeds}"
 
 
 def _effects(facts: Facts, figures: dict[str, str]) -> list[str]:

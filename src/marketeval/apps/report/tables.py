@@ -189,11 +189,7 @@ def retention_table(facts: Facts) -> Table:
     for agent in facts.ranked:
         value = facts.numbers.pooled(facts.retention, agent.seat)
         rows.append([Cell(agent.name), Cell(both(value, PERCENT))])
-    m = facts.retention.m
-    caption = (
-        f"Retention: of a user's next {m} interactions after first trying a system, the share "
-        "that stays with it, in percent."
-    )
+    caption = f"{facts.retention} by system: mean over seeds, in percent."
     return Table("retention", caption, ["System", ">Retention %"], rows)
 
 
