@@ -125,7 +125,7 @@ def _shares(facts: Facts) -> Picture | None:
         caption,
         f"Lines of market share over {facts.horizon} steps for {len(agents)} systems. "
         f"Largest mean shares in {facts.phases[-1].name}: {last}.",
-        alt.layer(*layers).properties(width=WIDTH, height=320),
+        alt.layer(*layers).properties(width=WIDTH, height=290),
         data.sets,
         tuple(agent.name for agent in shown),
     )
@@ -169,8 +169,7 @@ def _hhi(facts: Facts) -> Picture | None:
     layers += change_rules(data, facts)
     against = "" if len(names) > 1 else " No control was played: a rise is not yet an effect."
     values = "; ".join(
-        f"{p.name} ({p.steps}) {both(facts.numbers.pooled(hhi_of(p)), POINTS)}"
-        for p in facts.phases
+        f"{p.title} {both(facts.numbers.pooled(hhi_of(p)), POINTS)}" for p in facts.phases
     )
     return Picture(
         "hhi",
@@ -179,14 +178,14 @@ def _hhi(facts: Facts) -> Picture | None:
         f"(= monopoly); few interactions in a window raise it above that of a whole phase. "
         f"{spread}{against}{changes_in_words(facts)}",
         f"Lines of HHI over {facts.horizon} steps: {', '.join(names)}. By phase: {values}.",
-        alt.layer(*layers).properties(width=WIDTH, height=280),
+        alt.layer(*layers).properties(width=WIDTH, height=250),
         data.sets,
         tuple(names),
     )
 
 
 def _ranks(facts: Facts) -> Picture | None:
-    phases = [p for p in facts.phases if any(_static(facts, p, a) for a in facts.standing(p))]
+    phases = [p for p in facts.main_phases if any(_static(facts, p, a) for a in facts.standing(p))]
     if not phases:
         return None
     agents = facts.ranked
@@ -211,7 +210,7 @@ def _ranks(facts: Facts) -> Picture | None:
         "Left, the place by static F-score among the systems there; right, the place by mean "
         "market share. Correlations are means over seeds of each seed's own.",
         f"Slopes from static to market rank. {'. '.join(words)}.",
-        alt.concat(*panels, columns=2, spacing=30) if len(panels) > 1 else panels[0],
+        alt.concat(*panels, columns=2, spacing=20) if len(panels) > 1 else panels[0],
         data.sets,
     )
 
@@ -232,7 +231,7 @@ def _slope(data: Rows, facts: Facts, phase: Phase, rows: list[Row]) -> Chart:
     label = {"fontSize": size, "limit": 105}
     left = data.chart(_stacked([row for row in rows if row["side"] == "static"]))
     right = data.chart([row for row in rows if row["side"] == "market"])
-    title = [f"{phase.name} ({phase.steps})", *_order_in_words(facts, phase).split("; ")]
+    title = [phase.title, *_order_in_words(facts, phase).split("; ")]
     return alt.layer(
         base.mark_line(strokeWidth=2).encode(
             x, y, detail="name:N", color=colour, description="is:N"
@@ -247,7 +246,7 @@ def _slope(data: Rows, facts: Facts, phase: Phase, rows: list[Row]) -> Chart:
             x, y, text="name:N", description="is:N"
         ),
     ).properties(
-        width=alt.Step(90),
+        width=alt.Step(70),
         height=max(180, (22 if count <= COLOURED else 16) * count),
         title=alt.Title(title[0], subtitle=title[1:]),
     )
@@ -286,7 +285,7 @@ def _effect(facts: Facts, control: Control) -> Picture | None:
                 point_row(f"HHI {phase.name}" if several else "HHI", "", value, POINTS, signed=True)
             )
             told.append(f"HHI {phase.name} {both(value, POINTS, signed=True)} points")
-        for agent in facts.standing(phase):
+        for agent in facts.standing(phase) if phase in facts.main_phases else []:
             value = control.effect.pooled(of_phase(MarketShare, phase), agent.seat)
             if value.mean is None or value.mean == value.low == value.high == 0:
                 continue

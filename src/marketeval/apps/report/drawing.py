@@ -8,7 +8,7 @@ import vl_convert
 
 from marketeval.apps.report.charts import Picture, specification
 
-SCALE = 1.6  # pixels of a PNG per unit of the chart
+SCALE = 1.8  # pixels of a PNG per unit of the chart
 _ID = re.compile(r'(\bid="|url\(#|href="#)(?=[\w-])')
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 PHASE_METRICS = (MarketShare, ShareVersusFair, FairShare, Rank, StaticRank, KendallTau, SpearmanRho)
 MOST_WINDOWS = 100
+_CELLS = 6_000_000  # resampled means that a summary may sort
 _WORK = 4_000_000_000  # multiplications that resampling may take
 _VERBS = {"entry": "enters", "exit": "exits", "recovery": "recovers"}
 
@@ -58,6 +59,11 @@ class Phase:
     def steps(self) -> str:
         """As in the paper: `steps 1-100`."""
         return steps(self.start, self.stop)
+
+    @property
+    def title(self) -> str:
+        """`before (steps 1-100)`."""
+        return self.name if self.name == self.steps else f"{self.name} ({self.steps})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +159,18 @@ class Facts:
         found = [(self.numbers.pooled(metric, a.seat).mean, a) for a in self.agents]
         there = [(share, agent) for share, agent in found if share is not None]
         return [agent for _, agent in sorted(there, key=lambda pair: -pair[0])]
+
+    @property
+    def main_phases(self) -> list[Phase]:
+        """All phases if they are few, else the first and the last, for what has room for few."""
+        return self.phases if len(self.phases) < 4 else [self.phases[0], self.phases[-1]]
+
+    def schedule(self) -> list[str]:
+        """What is scheduled, step by step: `step 101: Qwen3 enters`."""
+        by_step: dict[int, list[str]] = {}
+        for change in self.changes:
+            by_step.setdefault(change.step, []).append(change.text)
+        return [f"step {step + 1}: {', '.join(texts)}" for step, texts in by_step.items()]
 
     @property
     def share_series(self) -> MarketShare:
@@ -342,7 +360,9 @@ def _numbers(stored: pl.DataFrame, log: LogReader, wanted: Sequence[Metric]) -> 
     lacking = [metric for metric in wanted if str(metric) not in there]
     fresh = evaluate(log, lacking) if lacking else pl.DataFrame(schema=TIDY)
     tidy = pl.concat([known.select(list(TIDY)), fresh])
-    return Numbers(tidy, summarise(tidy, resamples=_resamples(tidy)))
+    pooled = pl.col("step").is_null()
+    parts = [tidy.filter(pooled), tidy.filter(~pooled)]
+    return Numbers(tidy, pl.concat(summarise(one, resamples=_resamples(one)) for one in parts))
 
 
 def _control(name: str, run: RunDirectory, numbers: Numbers, wanted: Sequence[Metric]) -> Control:
@@ -351,10 +371,12 @@ def _control(name: str, run: RunDirectory, numbers: Numbers, wanted: Sequence[Me
     except MarketevalError:  # its phases or events are others: nothing to pair
         empty = pl.DataFrame(schema=TIDY)
         other = Numbers(empty, summarise(empty))
-    effect = paired_effect(numbers.tidy, other.tidy, resamples=_resamples(numbers.tidy))
+    pooled = [one.tidy.filter(pl.col("step").is_null()) for one in (numbers, other)]
+    effect = paired_effect(*pooled, resamples=_resamples(pooled[0]))
     return Control(name, run.manifest.title or name, other, Numbers(numbers.tidy, effect))
 
 
 def _resamples(tidy: pl.DataFrame) -> int:
-    """2000 for the bootstrap; fewer where many seeds times many series would take minutes."""
-    return max(200, min(2000, _WORK // max(tidy.height, 1)))
+    """2000 for the bootstrap; fewer where many seeds or series would take minutes."""
+    series = max(1, tidy.select("metric", "subject", "step").n_unique())
+    return max(400, min(2000, _CELLS // series, _WORK // max(tidy.height, 1)))

@@ -17,8 +17,9 @@ MORE_COLOURS = ("#332288", "#882255", "#117733", "#999933", "#8c564b")
 COLOURED = len(COLOURS) + len(MORE_COLOURS)
 GREY = "#b8b8b8"
 RUN, CONTROL = "#0072b2", "#d55e00"
-WIDTH = 600
+WIDTH = 520
 SEPARATOR = " · "
+MOST_LABELS = 4  # of rules in one picture
 _TEXT = {"labelFontSize": 13, "titleFontSize": 13, "titleFontWeight": "normal"}
 STYLE = {
     "background": "white",
@@ -71,7 +72,7 @@ def points(data: Rows, rows: list[Row], title: str, *, zero: bool) -> Chart:
     point = base.mark_point(filled=True, size=70, color=RUN, opacity=1)
     layers.append(point.encode(x, y, description="is:N"))
     step = 26 if len(rows) <= 2 * COLOURED else 17
-    return alt.layer(*layers).properties(width=WIDTH - 160, height=alt.Step(step))
+    return alt.layer(*layers).properties(width=WIDTH - 140, height=alt.Step(step))
 
 
 def band(data: Rows, rows: list[Row], x: Chart, *, opacity: float = 0.18) -> Chart:
@@ -95,7 +96,7 @@ def line(data: Rows, rows: list[Row], x: Chart, y: Chart, **more: Any) -> Chart:
 def steps_axis(facts: Facts) -> Chart:
     """The steps of the episode."""
     scale = alt.Scale(domain=[0, facts.horizon], nice=False)
-    return alt.X("x:Q", title="step", scale=scale, axis=alt.Axis(grid=False, tickCount=10))
+    return alt.X("x:Q", title="step", scale=scale, axis=alt.Axis(grid=False, tickCount=8))
 
 
 def colours(names: Sequence[str]) -> Chart:
@@ -130,9 +131,10 @@ def change_rules(data: Rows, facts: Facts) -> list[Chart]:
     ]
     base = data.chart(rows)
     x = alt.X("x:Q")
-    rule = base.mark_rule(strokeDash=[4, 3], color="#444", strokeWidth=1.5)
+    colour, width = ("#444", 1.5) if len(rows) <= MOST_LABELS else ("#999", 1)
+    rule = base.mark_rule(strokeDash=[4, 3], color=colour, strokeWidth=width)
     layers = [rule.encode(x, description="is:N")]
-    if len(rows) > 4:
+    if len(rows) > MOST_LABELS:
         return layers
     for side, shift in (("left", 5), ("right", -5)):
         part = data.chart([row for row in rows if row["side"] == side])
@@ -145,9 +147,9 @@ def changes_in_words(facts: Facts) -> str:
     """What the rules stand for."""
     if not facts.changes:
         return ""
-    told = [f"{change.text} at step {change.step + 1}" for change in facts.changes]
-    if len(told) > 40:
-        told = [*told[:40], f"and {len(told) - 40} more"]
+    told = facts.schedule()
+    if len(told) > MOST_LABELS:
+        return " Dashed rules: scheduled changes, listed at the top."
     return f" Dashed rules: {'; '.join(told)}."
 
 

@@ -58,19 +58,20 @@ class Table:
         return self.columns[place].startswith(">")
 
 
-def phase_table(facts: Facts) -> Table:
+def phase_table(facts: Facts, phases: Sequence[Phase] | None = None) -> Table:
     """System rankings phase by phase, in the form of the paper's Tables 2 and 3."""
+    phases = phases or facts.phases
     columns, groups = [">#"], [("", 1)]
-    standings = [facts.standing(phase) for phase in facts.phases]
+    standings = [facts.standing(phase) for phase in phases]
     spread = len(facts.seeds) > 1
-    for phase in facts.phases:
+    for phase in phases:
         columns += ["System", ">Share %", *([">95% interval"] if spread else []), ">(ΔFS)"]
         hhi = both(facts.numbers.pooled(hhi_of(phase)), POINTS)
-        groups.append((f"{phase.name} ({phase.steps}): HHI {hhi}", 4 if spread else 3))
+        groups.append((f"{phase.title}: HHI {hhi}", 4 if spread else 3))
     rows = []
     for place in range(max(map(len, standings), default=0)):
         row = [Cell(str(place + 1))]
-        for phase, standing in zip(facts.phases, standings, strict=True):
+        for phase, standing in zip(phases, standings, strict=True):
             if place < len(standing):
                 row += _system(facts, phase, standing[place], spread=spread)
             else:
@@ -109,6 +110,7 @@ def effect_table(facts: Facts, control: Control) -> Table:
         f"Effect against the control '{control.name}': the run minus the control, seed by seed"
         + (", with 95% bootstrap intervals of the mean difference." if spread else ".")
         + " Shares are in percent, their differences in percentage points."
+        + ("" if facts.main_phases == facts.phases else " Shares: first and last phase.")
     )
     columns = ["Phase", "Metric", ">Run", ">Control", ">Difference"]
     return Table(
@@ -121,9 +123,10 @@ def effect_table(facts: Facts, control: Control) -> Table:
 
 def _effects(facts: Facts, control: Control, phase: Phase) -> list[tuple[list[Cell], Value]]:
     share = of_phase(MarketShare, phase)
+    there = facts.standing(phase) if phase in facts.main_phases else []
     wanted: list[tuple[str, Metric, str | None, Unit]] = [
         ("HHI, points", hhi_of(phase), None, POINTS),
-        *((f"Share of {a.name}, %", share, a.seat, PERCENT) for a in facts.standing(phase)),
+        *((f"Share of {a.name}, %", share, a.seat, PERCENT) for a in there),
         ("Kendall tau", of_phase(KendallTau, phase), None, PLAIN),
     ]
     found = []
@@ -146,10 +149,10 @@ def _effects(facts: Facts, control: Control, phase: Phase) -> list[tuple[list[Ce
 def rank_table(facts: Facts) -> Table:
     """Where the static benchmark and the market place each system."""
     columns, groups = ["System", ">F-score %"], [("", 2)]
-    phases = facts.phases
+    phases = facts.main_phases
     for phase in phases:
         columns += [">Static", ">Market", ">Mean place", ">Fair %"]
-        groups.append((f"{phase.name} ({phase.steps}): {correlations(facts, phase)}", 4))
+        groups.append((f"{phase.title}: {correlations(facts, phase)}", 4))
     scored = sorted(facts.agents, key=lambda a: -1.0 if a.f_score is None else -a.f_score)
     rows = []
     for agent in scored:
@@ -175,6 +178,23 @@ def rank_table(facts: Facts) -> Table:
         "market: place by mean share; mean place: mean over seeds of each seed's own place."
     )
     return Table("ranks", caption, columns, rows, groups)
+
+
+def order_table(facts: Facts) -> Table:
+    """How far the market's order follows the static one, phase by phase."""
+    rows = [
+        [
+            Cell(phase.name),
+            Cell(phase.steps),
+            *(
+                Cell(both(facts.numbers.pooled(of_phase(cls, phase)), PLAIN))
+                for cls in (KendallTau, SpearmanRho)
+            ),
+        ]
+        for phase in facts.phases
+    ]
+    caption = "Rank correlation of static scores and market shares: 1 = the same order."
+    return Table("order", caption, ["Phase", "Steps", ">Kendall tau", ">Spearman rho"], rows)
 
 
 def correlations(facts: Facts, phase: Phase) -> str:
