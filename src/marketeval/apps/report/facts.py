@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from marketeval.core.errors import DataError, MarketevalError
 from marketeval.events.information import STATUSES
-from marketeval.metrics.base import TIDY, Metric, evaluate
+from marketeval.metrics.base import TIDY, Metric, evaluate, parse_metric
 from marketeval.metrics.concentration import HHI
 from marketeval.metrics.dynamics import FailureRate, SwitchRate
 from marketeval.metrics.ranking import KendallTau, Rank, SpearmanRho, StaticRank
 from marketeval.metrics.resampling import paired_effect, summarise
 from marketeval.metrics.retention import Retention
 from marketeval.metrics.share import FairShare, MarketShare, ShareVersusFair
+from marketeval.metrics.tables import horizon as steps_of
 
 if TYPE_CHECKING:
     from marketeval.core.log import LogReader
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 PHASE_METRICS = (MarketShare, ShareVersusFair, FairShare, Rank, StaticRank, KendallTau, SpearmanRho)
 MOST_WINDOWS = 100
-_CELLS = 6_000_000  # resampled means that a summary may sort
+_CELLS = 2_000_000  # resampled means that a summary may sort
 _WORK = 4_000_000_000  # multiplications that resampling may take
 _VERBS = {"entry": "enters", "exit": "exits", "recovery": "recovers"}
 
@@ -193,13 +194,14 @@ class Facts:
         )
 
 
+@lru_cache(maxsize=2)
 def gather(run: RunDirectory) -> Facts:
-    """Read a run and its controls."""
+    """Read a run and its controls; the last two are remembered, for the terminal and the page."""
     log = run.log
+    horizon = steps_of(log)
     market = log.scan("market").collect()
-    horizon, users, users_per_step = (
-        int(market[name][0]) if market.height else 0
-        for name in ("horizon", "users", "users_per_step")
+    users, users_per_step = (
+        int(market[name][0]) if market.height else 0 for name in ("users", "users_per_step")
     )
     agents = _agents(log)
     phases = [
@@ -209,7 +211,7 @@ def gather(run: RunDirectory) -> Facts:
     ] or [Phase("all steps", 0, horizon, named=False)]
     stored = _stored(run)
     window = window_width(horizon)
-    retention = _retention(stored)
+    retention = _retention(run)
     wanted: list[Metric] = [
         MarketShare(window=window, mode="tumbling"),
         HHI(window=window, mode="tumbling", points=True),
@@ -341,15 +343,12 @@ def _stored(run: RunDirectory) -> pl.DataFrame:
         return pl.DataFrame(schema=TIDY)
 
 
-def _retention(stored: pl.DataFrame) -> Retention:
-    """The retention that the scenario asked for, else that of the next 10 interactions."""
-    from marketeval.metrics.base import parse_metric
-
-    for text in stored["metric"].unique(maintain_order=True):
-        if text.startswith("Retention("):
-            found = parse_metric(text)
-            if isinstance(found, Retention) and found == Retention(m=found.m):
-                return found
+def _retention(run: RunDirectory) -> Retention:
+    """The retention that the scenario asks for, else that of the next 10 interactions."""
+    for text in run.scenario.metrics:
+        found = parse_metric(text)
+        if isinstance(found, Retention) and found == Retention(m=found.m):
+            return found
     return Retention(m=10)
 
 

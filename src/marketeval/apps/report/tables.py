@@ -101,7 +101,7 @@ def effect_table(facts: Facts, control: Control) -> Table:
     spread = len(facts.seeds) > 1
     for phase in facts.phases:
         found = _effects(facts, control, phase)
-        if all(effect.mean == effect.low == effect.high == 0 for _, effect in found):
+        if all(one.mean == 0 and {one.low, one.high} <= {0, None} for _, one in found):
             same = [Cell(phase.name), Cell("all of these"), Cell("same"), Cell("same"), Cell("0")]
             rows.append([*same, Cell("equal in every seed")])
         else:
