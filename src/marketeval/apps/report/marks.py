@@ -28,7 +28,7 @@ STYLE = {
     "axis": {**_TEXT, "gridColor": "#e8e8e8", "domainColor": "#888", "tickColor": "#888"},
     "legend": {
         "labelFontSize": 13,
-        "labelLimit": 190,
+        "labelLimit": 140,
         "orient": "bottom",
         "symbolType": "stroke",
         "symbolSize": 300,
@@ -102,7 +102,7 @@ def steps_axis(facts: Facts) -> Chart:
 def colours(names: Sequence[str]) -> Chart:
     """A colour per name, with a legend below the picture."""
     scale = alt.Scale(domain=list(names), range=[*COLOURS, *MORE_COLOURS][: len(names)])
-    columns = 4 if len(names) > 4 else len(names)
+    columns = 4 if max(map(len, names), default=0) < 16 else 3
     return alt.Color("name:N", scale=scale, legend=alt.Legend(columns=columns))
 
 
