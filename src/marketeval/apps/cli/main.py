@@ -29,6 +29,7 @@ app = typer.Typer(
     epilog="First steps: marketeval run late-entry-qwen3, then open the report it names.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
