@@ -18,11 +18,12 @@ import pytest
 from slow_run import SMALL, wait_for_the_end_of, wait_for_unit
 
 from marketeval.apps.cli.main import run as marketeval
-from marketeval.core.errors import RunError
+from marketeval.core.errors import ReplayError, RunError, UsageError
+from marketeval.experiments.again import replay_run
 from marketeval.experiments.executors import Serial
-from marketeval.experiments.run_directory import PartSink, RunDirectory
+from marketeval.experiments.run_directory import PartSink, RunDirectory, held
 from marketeval.experiments.runner import run
-from marketeval.experiments.scenario import Tree
+from marketeval.experiments.scenario import Tree, read_tree
 
 Start = Callable[..., "subprocess.Popen[str]"]
 BOTH = [pytest.param("serial", marks=pytest.mark.slow), "processes"]
@@ -213,3 +214,19 @@ def test_a_folder_left_by_a_run_that_was_killed_at_its_start_can_be_resumed_or_r
         (started / "manifest.json").write_text(json.dumps(manifest))
         done = run(tree, started, executor=Serial(), seeds=[1, 2], **options)
         assert digests(done.path) == digests(whole.path)
+
+
+def test_a_folder_that_another_process_is_writing_is_left_alone(tmp_path: Path) -> None:
+    with held(tmp_path / "run"), pytest.raises(UsageError, match="another process"):
+        run(read_tree("late-entry-qwen3"), tmp_path / "run", executor=Serial(), seeds=[1])
+    assert not (tmp_path / "run" / "manifest.json").exists()
+
+
+def test_replay_notices_an_event_that_was_changed_on_disk(tmp_path: Path) -> None:
+    tree = {**read_tree("late-entry-qwen3"), "controls": {}}
+    done = run(tree, tmp_path / "run", executor=Serial(), seeds=[1, 2])
+    part = next((tmp_path / "run" / "events" / "interaction").glob("*.parquet"))
+    pl.read_parquet(part).with_columns(user=pl.col("user") + 1).write_parquet(part)
+
+    with pytest.raises(ReplayError, match="'interaction'"):
+        list(replay_run(done, progress=lambda count, total: None))
