@@ -186,6 +186,7 @@ ATTENTION = EventKind(
         _units("buyers", "buyers of the tribe"),
         _units("slots", "sellers that each of them noticed, m"),
         _units("candidates", "sellers that could be noticed, n"),
+        Column("candidate", "bool", "whether the seat was one of them"),
     ),
 )
 DEMAND = EventKind(

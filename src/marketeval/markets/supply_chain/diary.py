@@ -170,11 +170,12 @@ class Diary:
         tribe: Integers,
         sizes: Integers,
         candidates: Mask,
+        solvent: Mask,
     ) -> None:
-        """How often each candidate was noticed, by tribe."""
+        """How often each seat was noticed, by tribe."""
         counts = _noticed(seen, tribe, similarity.shape[0], sizes.size)
-        rows = np.repeat(np.flatnonzero(candidates), sizes.size)
-        tribes = np.tile(np.arange(sizes.size), int(candidates.sum()))
+        rows = np.repeat(np.flatnonzero(solvent), sizes.size)
+        tribes = np.tile(np.arange(sizes.size), int(solvent.sum()))
         if rows.size:
             self._log.append(
                 "attention",
@@ -186,6 +187,7 @@ class Diary:
                 buyers=np.bincount(tribe, minlength=sizes.size)[tribes],
                 slots=sizes[tribes],
                 candidates=int(candidates.sum()),
+                candidate=candidates[rows],
             )
 
     def demand(self, step: int, crowd: Crowd, traffic: Traffic) -> None:

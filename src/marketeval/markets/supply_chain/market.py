@@ -163,7 +163,7 @@ class SupplyChainMarket:
             favourite = np.where(traffic.last != NOBODY, traffic.last, favourite)
             turned_away += (traffic.empty_listed + traffic.empty_unlisted).sum(axis=1)
             asked_for += traffic.requested().sum(axis=1)
-            diary.attention(step, similarity, seen, crowd.tribe, sizes, candidates)
+            diary.attention(step, similarity, seen, crowd.tribe, sizes, candidates, solvent)
             diary.demand(step, crowd, traffic)
 
             # Accounts are settled: sales, holding cost, interest, bankruptcy.
