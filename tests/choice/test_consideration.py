@@ -78,9 +78,7 @@ def test_the_top_sampler_takes_the_largest():
 
 
 def test_the_last_seller_has_an_advantage_with_loyal_buyers():
-    rates = included(
-        [0.0] * 4, size=1, favourite=np.full(20_000, 2), loyalty=math.log(3.0)
-    )
+    rates = included([0.0] * 4, size=1, favourite=np.full(20_000, 2), loyalty=math.log(3.0))
     assert abs(rates[2] - 0.5) < 4 * math.sqrt(0.25 / 20_000)
 
 

@@ -98,7 +98,8 @@ def python(order: Order) -> Agent:
     module, _, name = order.argument.rpartition(":")
     if not module:
         raise ScenarioError(
-            f"seat '{order.seat}': expected python:package.module:Class, got python:{order.argument}"
+            f"seat '{order.seat}': expected python:package.module:Class, "
+            f"got python:{order.argument}"
         )
     try:
         made = getattr(importlib.import_module(module), name)(**order.options)

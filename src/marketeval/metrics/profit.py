@@ -127,7 +127,7 @@ class CapitalEfficiency(Kept):
 
     def measure(self, books: Books, log: LogReader) -> Part:
         """The seats' efficiencies."""
-        out = sum((books.sums(name, self.by) for name in ("holding", "interest")), books.sums("spend", self.by))  # fmt: skip
+        out = np.add.reduce([books.sums(n, self.by) for n in ("spend", "holding", "interest")])
         profit = books.sums("revenue", self.by) - out
         return Part(ratio(profit, out), [(out == 0, "nothing was paid out")])
 

@@ -45,9 +45,9 @@ def theil_t(values: ArrayLike) -> Floats:
 def theil_l(values: ArrayLike) -> Floats:
     """Theil's L: mean of ln(mu / y), from 0; NaN if any amount is 0."""
     y = np.asarray(values, np.float64)
-    positive = (y > 0).all(axis=-1)
+    positive = np.asarray((y > 0).all(axis=-1))
     safe = np.where(positive[..., None], y, 1.0)
-    logs = np.log(safe.mean(axis=-1, keepdims=True) / safe).mean(axis=-1)
+    logs = (np.log(safe.mean(axis=-1, keepdims=True)) - np.log(safe)).mean(axis=-1)
     return np.where(positive, logs, np.nan)
 
 
@@ -100,7 +100,7 @@ class MarketIndex(Kept):
             [
                 (nothing & np.isnan(values), f"no {base}"),
                 (np.isnan(values), f"a seat has no {base}"),
-                ((amounts < 0).any(axis=-1), f"{base}, negative ones as 0"),
+                (np.asarray((amounts < 0).any(axis=-1)), f"{base}, negative ones as 0"),
             ],
             note=base,
         )
@@ -164,7 +164,8 @@ class ProfitCorrelation(Kept):
             raise UsageError(f"{self}: is over a whole run, by=step is not there")
         for name in (self.of, self.other):
             found = parse_metric(name)
-            if not isinstance(found, Kept) or isinstance(found, ProfitCorrelation) or found.by != "run":  # fmt: skip
+            fits = isinstance(found, Kept) and not isinstance(found, ProfitCorrelation)
+            if not fits or getattr(found, "by", "") != "run":
                 raise UsageError(f"{self}: {name} has no value per seat and run")
 
     def measure(self, books: Books, log: LogReader) -> Part:
