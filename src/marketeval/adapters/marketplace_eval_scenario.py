@@ -22,16 +22,18 @@ def is_config(path: Path) -> bool:
         return False
 
 
-def load_tree(path: Path) -> Tree:
-    """A configuration as a scenario that draws from the package's own stream.
+def load_tree(path: Path) -> tuple[Tree, list[str]]:
+    """A configuration as a scenario that draws from the package's own stream, and notes on it.
 
-    Its models are replaced by recorded answers (`--outcomes`); what has no counterpart yet is
-    named in the tree's `notes`.
+    Its models are replaced by recorded answers (`--outcomes`); the notes name what has no
+    counterpart yet.
     """
     config = load_config(path)
     notes = list(config.warnings)
     if config.needs_retrieval:
-        notes.append(f"not there yet, since it needs retrieval: {', '.join(config.needs_retrieval)}")
+        notes.append(
+            f"not there yet, since it needs retrieval: {', '.join(config.needs_retrieval)}"
+        )
     if config.needs_model:
         notes.append(f"replaced by the recorded answers: {', '.join(config.needs_model)}")
     market: dict[str, Any] = {  # any: a scenario's YAML
@@ -53,15 +55,12 @@ def load_tree(path: Path) -> Tree:
         "market": market,
         "seeds": str(config.seed or 0),
     }
-    found = [
-        at for at in (Path(config.questions), path.parent / config.questions) if at.is_file()
-    ]
+    found = [at for at in (Path(config.questions), path.parent / config.questions) if at.is_file()]
     if config.questions and found:
         tree["items"] = str(found[0].resolve())
     elif config.questions:
         notes.append(f"no question file at {config.questions}: the questions are the tables' items")
-    tree["notes"] = notes
-    return tree
+    return tree, notes
 
 
 def write_run(run: RunDirectory, target: Path, *, seed: int | None) -> None:

@@ -8,13 +8,16 @@ recorded answers at hand. Packages outside add makers through the entry point gr
 from __future__ import annotations
 
 import importlib
+import os
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
 
+from marketeval.actions.information import AnswerTable
 from marketeval.agents.bernoulli import Bernoulli
-from marketeval.agents.recorded import AnswerTable, Recorded
+from marketeval.agents.recorded import Recorded
 from marketeval.core.errors import ScenarioError, UnknownNameError
 from marketeval.core.market import Agent
 from marketeval.core.registry import Registry
@@ -89,7 +92,12 @@ def recorded(order: Order) -> Agent:
             f"another agent with --seat {order.seat}=AGENT"
         )
     if model not in order.tables:
-        raise UnknownNameError("model", model, order.tables)
+        raise UnknownNameError(
+            f"model of seat '{order.seat}'",
+            model,
+            order.tables,
+            hint=f" (name one with --seat {order.seat}=recorded#MODEL)",
+        )
     return Recorded(order.tables[model])
 
 
@@ -101,10 +109,14 @@ def python(order: Order) -> Agent:
             f"seat '{order.seat}': expected python:package.module:Class, "
             f"got python:{order.argument}"
         )
+    if os.getcwd() not in sys.path and "" not in sys.path:
+        sys.path.insert(0, os.getcwd())  # the caller's own file is found wherever it is run from
     try:
         made = getattr(importlib.import_module(module), name)(**order.options)
-    except (ImportError, AttributeError, TypeError) as error:
-        raise ScenarioError(f"seat '{order.seat}': python:{order.argument}: {error}") from error
+    except Exception as error:  # whatever code outside this package does
+        raise ScenarioError(
+            f"seat '{order.seat}': python:{order.argument}: {type(error).__name__}: {error}"
+        ) from error
     if not isinstance(made, Agent):
         raise ScenarioError(
             f"seat '{order.seat}': {name} is no agent; expected an async method act(request) and "

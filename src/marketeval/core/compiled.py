@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
+
+from marketeval import __version__
 
 F = TypeVar("F", bound=Callable[..., Any])  # any: numba infers the types of a kernel by itself
 
@@ -17,6 +21,7 @@ def kernel(function: F) -> F:
     same bits wherever it is inlined. The GIL is released, so kernels may run on threads.
     """
     compiled = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    _tie_cache_to_the_whole_package(compiled)
     return cast(F, compiled)  # cast: numba has no types of its own
 
 
@@ -24,3 +29,22 @@ def inline(function: F) -> F:
     """Compile a helper that only kernels call; it is never cached or called by itself."""
     compiled = numba.njit(nogil=True, error_model="numpy")(function)
     return cast(F, compiled)  # cast: numba has no types of its own
+
+
+def _tie_cache_to_the_whole_package(compiled: Any) -> None:  # any: a numba dispatcher
+    """Make kept machine code stale when any source file changes.
+
+    numba looks at the kernel's own file alone, and would go on using an old formula that the
+    kernel inlines from another file. It has no public switch for this.
+    """
+    file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if hasattr(file, "_source_stamp"):
+        file._source_stamp = (file._source_stamp, *_package_stamp())
+
+
+@cache
+def _package_stamp() -> tuple[str, int, int]:
+    """The version, the newest change and the summed size of the package's source files."""
+    sources = [path.stat() for path in Path(__file__).parents[1].rglob("*.py")]
+    newest = max(source.st_mtime_ns for source in sources)
+    return __version__, newest, sum(source.st_size for source in sources)

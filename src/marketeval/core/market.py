@@ -62,7 +62,8 @@ class Market(Protocol):
     between them.
     """
 
-    events: Sequence[EventKind]
+    @property
+    def events(self) -> Sequence[EventKind]: ...
 
     def play(self, streams: Streams, log: EventLog) -> Script: ...
 

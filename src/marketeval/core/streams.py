@@ -71,12 +71,22 @@ def _uniforms_at(code: np.uint64, step: int, indices: Integers) -> Floats:
     return out
 
 
+@inline
+def draw_order(code: np.uint64, step: int, order: Integers, count: int) -> None:
+    """Fill the first `count` places of `order`, a permutation, with a random sample of it.
+
+    Fisher and Yates: place i takes a number from places i to the end, by draw i of the step.
+    """
+    for place in range(count):
+        other = place + int(draw_uniform(code, step, place) * (order.size - place))
+        order[place], order[other] = order[other], order[place]
+
+
 @kernel
-def _bits(code: np.uint64, step: int, count: int) -> NDArray[np.uint64]:
-    out = np.empty(count, np.uint64)
-    for index in range(count):
-        out[index] = draw_bits(code, np.uint64(step), np.uint64(index))
-    return out
+def _sample(code: np.uint64, step: int, size: int, count: int) -> Integers:
+    order = np.arange(size)
+    draw_order(code, step, order, count)
+    return order[:count].copy()
 
 
 class Stream:
@@ -102,9 +112,13 @@ class Stream:
         """Integers in [0, bound), as floor(u * bound); shape (count,)."""
         return (self.uniform(step, count) * bound).astype(np.int64)
 
-    def permutation(self, step: int, count: int) -> Integers:
-        """A random order of 0..count-1: the indices sorted by one keyed number each."""
-        return np.argsort(_bits(self.code, step, count), kind="stable")
+    def sample(self, step: int, size: int, count: int) -> Integers:
+        """`count` of the numbers 0..size-1 in random order, without replacement."""
+        return _sample(self.code, step, size, count)
+
+    def permutation(self, step: int, size: int) -> Integers:
+        """The numbers 0..size-1 in random order."""
+        return self.sample(step, size, size)
 
 
 class Streams:

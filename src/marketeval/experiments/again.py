@@ -1,4 +1,4 @@
-"""Play a run again from its resolved scenario and hold every episode's digest to the recorded one."""
+"""Play a run again from its resolved scenario and hold its digests to the recorded ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from marketeval.core.drive import lockstep
 from marketeval.core.errors import ReplayError, UsageError
-from marketeval.core.log import EventLog
+from marketeval.core.log import EventLog, combine_digests
 from marketeval.experiments.assembly import assemble
 from marketeval.experiments.run_directory import RunDirectory
 
@@ -21,16 +21,17 @@ def replay_run(
     UsageError : the run is not finished, or its data have changed since
     ReplayError : an episode came out differently; the message names its seed
     """
-    arms = {run.manifest.name: run, **run.controls}
-    total = sum(len(arm.seeds()) for arm in arms.values())
+    arms = [(run.manifest.name, run), *run.controls.items()]
+    total = sum(len(arm.seeds()) for _, arm in arms)
     count = 0
-    for name, arm in arms.items():
+    for name, arm in arms:
         manifest = arm.manifest
         if manifest.status != "finished":
             raise UsageError(f"{arm.path} is {manifest.status}; finish it with run --resume first")
         experiment = assemble(arm.scenario)
         if dict(experiment.hashes) != manifest.data:
             raise UsageError(f"{arm.path}: the tables of answers have changed since the run")
+        shared = ""
         for seed, recorded in manifest.digests().items():
             log = EventLog(experiment.market.events)
             digest = lockstep(experiment.market, experiment.seats, seed=seed, log=log)
@@ -39,6 +40,13 @@ def replay_run(
                     f"{name}, seed {seed}: the episode differs from the recorded one "
                     f"({digest}, not {recorded}); recorded by version {manifest.version}"
                 )
+            shared = log.shared_digest
             count += 1
             progress(count, total)
+        whole = combine_digests(shared, manifest.digests())
+        if whole != manifest.log_digest:
+            raise ReplayError(
+                f"{name}: the log's digest is {whole}, not {manifest.log_digest} as recorded: the "
+                "episodes are the same, what holds for all of them is not"
+            )
         yield name, len(arm.seeds()), manifest.log_digest

@@ -1,7 +1,8 @@
-"""From a checked scenario to a market and the agents in its seats, with nothing left to go wrong."""
+"""From a checked scenario to a market and the agents in its seats, nothing left to go wrong."""
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +18,17 @@ from marketeval.agents.registry import make_agent
 from marketeval.core.errors import DataError, ScenarioError, UnknownNameError
 from marketeval.core.market import Agent
 from marketeval.experiments.outcomes import Outcomes, read_outcomes
-from marketeval.experiments.scenario import Entries, Phase, Scenario, Seat
+from marketeval.experiments.scenario import (
+    Entries,
+    Phase,
+    Scenario,
+    Seat,
+    Tree,
+    check,
+    recorded_file,
+)
 from marketeval.markets.information.market import Generator, InformationMarket, Questions
+from marketeval.markets.information.scenario import Intervention
 from marketeval.metrics.base import parse_metric
 from marketeval.metrics.static import accuracy, f_score
 
@@ -49,13 +59,7 @@ def assemble(scenario: Scenario) -> Experiment:
 
     The experiment's scenario has the seats, phases and metrics spelled out.
     """
-    outcomes = None
-    if scenario.outcomes:
-        outcomes = read_outcomes(
-            [Path(one) for one in scenario.outcomes],
-            missing=scenario.missing,
-            items=Path(scenario.items) if scenario.items else None,
-        )
+    outcomes = _outcomes(scenario)
     named = scenario.seats or {model: Seat() for model in (outcomes.tables if outcomes else ())}
     seats = _with_entries(named, scenario.entries)
     if not seats:
@@ -71,6 +75,7 @@ def assemble(scenario: Scenario) -> Experiment:
     _check_seats(scenario, seats, agents)
     phases = scenario.phases or _phases(scenario, seats)
     metrics = scenario.metrics or _default_metrics(phases)
+    metrics = tuple(str(parse_metric(text)) for text in metrics)  # as they are read back
     _check_ranges(metrics, phases, scenario.market.horizon)
     resolved = scenario.model_copy(
         update={"seats": seats, "phases": phases, "metrics": metrics, "entries": None}
@@ -86,6 +91,36 @@ def assemble(scenario: Scenario) -> Experiment:
         market=market,
         seats=agents,
         hashes=outcomes.hashes if outcomes else {},
+    )
+
+
+def with_seats(tree: Tree) -> Tree:
+    """The tree with the seats spelled out that its tables of answers imply, if it names none."""
+    if tree.get("seats") or not tree.get("outcomes"):
+        return tree
+    outcomes = _outcomes(check(tree))
+    return (
+        {**tree, "seats": {model: {"agent": "recorded"} for model in outcomes.tables}}
+        if outcomes
+        else tree
+    )
+
+
+def _outcomes(scenario: Scenario) -> Outcomes | None:
+    """The tables of answers that the scenario and its seats name."""
+    files = [recorded_file(seat.agent) for seat in scenario.seats.values()]
+    paths = list(dict.fromkeys((*scenario.outcomes, *filter(None, files))))
+    if not paths:
+        if scenario.items:
+            raise ScenarioError(
+                f"items ({scenario.items}) name questions of recorded answers, and no outcomes are "
+                "given; give a table with --outcomes FILE"
+            )
+        return None
+    return read_outcomes(
+        [Path(one) for one in paths],
+        missing=scenario.missing,
+        items=Path(scenario.items) if scenario.items else None,
     )
 
 
@@ -105,7 +140,9 @@ def _check_ranges(metrics: Sequence[str], phases: Sequence[Phase], horizon: int)
             raise ScenarioError(f"{text} ends past the horizon of {horizon} steps")
 
 
-def _check_seats(scenario: Scenario, seats: Mapping[str, Seat], agents: Mapping[str, Agent]) -> None:
+def _check_seats(
+    scenario: Scenario, seats: Mapping[str, Seat], agents: Mapping[str, Agent]
+) -> None:
     """What only shows once all seats are known."""
     spec = scenario.market
     for change in spec.interventions:
@@ -117,11 +154,7 @@ def _check_seats(scenario: Scenario, seats: Mapping[str, Seat], agents: Mapping[
                 f"seat '{name}' enters at step {seat.enters}, past the horizon: expected a step "
                 f"from 0 to {spec.horizon - 1}"
             )
-        if seat.enters and any(
-            one.agent == name and one.kind == "entry" and one.step <= seat.enters
-            for one in spec.interventions
-        ):
-            raise ScenarioError(f"seat '{name}' enters twice; keep 'enters' or the intervention")
+        _check_presence(name, seat, spec.interventions)
     for segment in spec.segments:
         for name in segment.preferences:
             if name not in seats:
@@ -131,14 +164,30 @@ def _check_seats(scenario: Scenario, seats: Mapping[str, Seat], agents: Mapping[
         for name, weight in (("cost_usd", "cost"), ("latency_s", "latency"))
     }
     for column, needed in wanted.items():
-        lacking = [
-            name for name, agent in agents.items() if needed and not _has(agent, column)
-        ]
+        lacking = [name for name, agent in agents.items() if needed and not _has(agent, column)]
         if lacking:
             raise ScenarioError(
                 f"the utility weighs {column}, which {len(lacking)} of {len(seats)} seats lack "
                 f"(first '{lacking[0]}'): give them {column}, or set the weight to 0"
             )
+
+
+def _check_presence(name: str, seat: Seat, interventions: Sequence[Intervention]) -> None:
+    """Nobody enters who is there, nobody leaves who is not; entries of a step come first."""
+    moves = [(one.step, one.kind) for one in interventions if one.agent == name]
+    moves = [(step, kind) for step, kind in moves if kind in ("entry", "exit")]
+    if seat.enters:
+        moves.append((seat.enters, "entry"))
+    moves.sort(key=lambda move: (move[0], move[1] != "entry"))
+    there = not moves or moves[0][1] == "exit" or moves[0][0] == 0
+    for place, (step, kind) in enumerate(moves):
+        if there == (kind == "entry") and (place or step):
+            stands = "is in the market already" if there else "is not in the market"
+            raise ScenarioError(
+                f"the {kind} of seat '{name}' at step {step} cannot be: it {stands} then; entries "
+                "and exits of a seat must take turns ('enters' counts as an entry)"
+            )
+        there = kind == "entry"
 
 
 def _has(agent: Agent, column: str) -> bool:
@@ -183,9 +232,7 @@ def _questions(outcomes: Outcomes | None, count: int) -> Questions:
     if outcomes is None:
         names = [f"q{number + 1}" for number in range(count)]
         return Questions(items=names, topics=np.zeros(count, np.int64))
-    return Questions(
-        items=outcomes.items, topics=outcomes.topics, topic_names=outcomes.topic_names
-    )
+    return Questions(items=outcomes.items, topics=outcomes.topics, topic_names=outcomes.topic_names)
 
 
 def _with_entries(seats: Mapping[str, Seat], entries: Entries | None) -> dict[str, Seat]:
@@ -200,8 +247,13 @@ def _with_entries(seats: Mapping[str, Seat], entries: Entries | None) -> dict[st
     when = "step" if "step" in table.columns else "date"
     if "model" not in table.columns or when not in table.columns:
         raise DataError(
-            f"{path}: expected the columns model and date (or step), found {', '.join(table.columns)}"
+            f"{path}: expected the columns model and date (or step), "
+            f"found {', '.join(table.columns):.200}"
         )
+    named = table["model"].filter(table["model"].is_in(list(seats)))
+    twice = named.filter(named.is_duplicated())
+    if twice.len():
+        raise DataError(f"{path} has several rows for '{twice[0]}'; expected one {when} per model")
     given = dict(zip(table["model"], table[when], strict=True))
     lacking = [name for name in seats if not given.get(name)]
     if lacking:
@@ -220,9 +272,7 @@ def _with_entries(seats: Mapping[str, Seat], entries: Entries | None) -> dict[st
     early = [name for name, step in steps.items() if step < 0]
     if early:
         raise ScenarioError(f"{path}: '{early[0]}' enters at step {steps[early[0]]}, before step 0")
-    return {
-        name: seat.model_copy(update={"enters": steps[name]}) for name, seat in seats.items()
-    }
+    return {name: seat.model_copy(update={"enters": steps[name]}) for name, seat in seats.items()}
 
 
 def _phases(scenario: Scenario, seats: Mapping[str, Seat]) -> tuple[Phase, ...]:
@@ -257,4 +307,4 @@ def _with_argument(metric: str, argument: str) -> str:
 
 
 def _quoted(name: str) -> str:
-    return f'"{name}"'
+    return json.dumps(name, ensure_ascii=False)

@@ -1,12 +1,19 @@
-"""Who does the work: this process, or several. Results are the same and come in unit order."""
+"""Who does the work: this process, or several; the results are the same."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from typing import Protocol, TypeVar
+import pickle
+import signal
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any, Protocol, TypeVar
+
+from marketeval.core.errors import RunError
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
@@ -17,38 +24,126 @@ class Executor(Protocol):
 
     def map(
         self, function: Callable[[Work], Result], work: Sequence[Work]
-    ) -> Iterator[Result]: ...
+    ) -> Generator[Result, None, None]: ...
 
 
 class Serial:
     """One piece after the other, in this process."""
 
-    def map(self, function: Callable[[Work], Result], work: Sequence[Work]) -> Iterator[Result]:
+    def map(
+        self, function: Callable[[Work], Result], work: Sequence[Work]
+    ) -> Generator[Result, None, None]:
         """Yield each result as soon as it is there."""
         for piece in work:
             yield function(piece)
 
 
 class Processes:
-    """Spawned processes, one per core."""
+    """Spawned processes, one per core, each with a pipe of its own.
+
+    So a worker that dies is noticed at once, and workers whose parent dies come to the end of
+    their pipe and leave (a pool of the standard library would wait for ever in both cases).
+    """
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers or len(os.sched_getaffinity(0))
+        self.workers = workers or _cores()
 
-    def map(self, function: Callable[[Work], Result], work: Sequence[Work]) -> Iterator[Result]:
-        """Yield results as they come; on an error or interrupt, start nothing new and let what is
-        running finish."""
+    def map(
+        self, function: Callable[[Work], Result], work: Sequence[Work]
+    ) -> Generator[Result, None, None]:
+        """Yield results as they come; on an error or an interrupt, end the workers at once."""
         context = multiprocessing.get_context("spawn")
-        workers = min(self.workers, len(work)) or 1
-        pool = ProcessPoolExecutor(workers, context)
+        waiting = deque(work)
+        workers: dict[Connection, BaseProcess] = {}
         try:
-            open_work: set[Future[Result]] = {pool.submit(function, piece) for piece in work}
-            while open_work:
-                done, open_work = wait(open_work, return_when=FIRST_COMPLETED)
-                for one in done:
-                    yield one.result()
+            with _no_interrupts():
+                for _ in range(min(self.workers, len(work))):
+                    mine, theirs = context.Pipe()
+                    worker: BaseProcess = context.Process(
+                        target=_serve, args=(function, theirs), daemon=True
+                    )
+                    worker.start()
+                    theirs.close()
+                    workers[mine] = worker
+            busy = list(workers)
+            for connection in busy:
+                _send(connection, waiting.popleft())
+            while busy:
+                for connection in _ready(busy):
+                    result = _result(connection, workers[connection])
+                    if waiting:
+                        _send(connection, waiting.popleft())
+                    else:
+                        busy.remove(connection)
+                    yield result
         finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+            for connection, worker in workers.items():
+                connection.close()
+                worker.terminate()
+                worker.join()
+
+
+def _serve(function: Callable[[Any], Any], pieces: Connection) -> None:
+    """What a worker does until the pipe ends. Any: the executor knows nothing of the work."""
+    with suppress(EOFError, OSError):
+        while True:
+            piece = pieces.recv()
+            try:
+                answer = (True, function(piece))
+            except BaseException as error:  # handed to the parent
+                answer = (False, _portable(error))
+            pieces.send(answer)
+
+
+def _ready(busy: Sequence[Connection]) -> list[Connection]:
+    return [one for one in wait(busy) if isinstance(one, Connection)]
+
+
+def _send(connection: Connection, piece: object) -> None:
+    with suppress(OSError):  # a worker that has died is noticed by the missing result
+        connection.send(piece)
+
+
+def _result(connection: Connection, worker: BaseProcess) -> Any:  # any: as in _serve
+    try:
+        fine, value = connection.recv()
+    except (EOFError, OSError):
+        worker.join()
+        raise RunError(f"a worker process died (exit code {worker.exitcode})") from None
+    if not fine:
+        raise value
+    return value
+
+
+def _portable(error: BaseException) -> BaseException:
+    """The error itself if it survives the way to another process, else its text."""
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        return RunError(f"{type(error).__name__}: {error}")
+    return error
+
+
+@contextmanager
+def _no_interrupts() -> Iterator[None]:
+    """What starts in here never sees an interrupt; ours comes afterwards.
+
+    A terminal interrupts all processes of a command, and only the parent is to answer.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 EXECUTORS: dict[str, Callable[[], Executor]] = {"serial": Serial, "processes": Processes}

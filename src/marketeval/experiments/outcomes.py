@@ -79,9 +79,7 @@ def read_outcomes(
         data = data.join(order, on="item_id").sort("_order", maintain_order=True).drop("_order")
     models = data["model"].unique(maintain_order=True)
     topics, names = _topics(data, pool)
-    by_model = {
-        str(key[0]): part for key, part in data.group_by("model", maintain_order=True)
-    }
+    by_model = {str(key[0]): part for key, part in data.group_by("model", maintain_order=True)}
     _complain_of_gaps(by_model, pool, missing)
     laid_out = {model: _lay_out(by_model[model], pool, missing) for model in models}
     return Outcomes(
@@ -109,6 +107,9 @@ def _read(path: Path) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path} is not a readable table: {reason}") from None
+    again = [name for name in table.columns if name.endswith("_duplicated_0")]
+    if again:
+        raise DataError(f"{path} has the column '{again[0][:-13]}' twice")
     for name in NEEDED:
         if name not in table.columns:
             near = near_miss(name, table.columns)
@@ -116,19 +117,21 @@ def _read(path: Path) -> pl.DataFrame:
                 f"{path} has no column '{name}'"
                 + (f"; did you mean '{near}'?" if near else "")
                 + f" expected {', '.join(NEEDED)} (optional: {', '.join(OPTIONAL)}); "
-                f"found {', '.join(table.columns)}"
+                f"found {', '.join(table.columns):.200}"
             )
     if table.is_empty():
         raise DataError(f"{path} has no rows; expected a row per item and model")
     kept = [name for name in (*NEEDED, *OPTIONAL) if name in table.columns]
     numbers = ("score", "cost_usd", "latency_s")
-    casts = []
-    for name in kept:
-        if name in numbers:
-            casts.append(_numbers(path, table, name))
-        else:
-            casts.append(pl.col(name).cast(pl.String))
-    return table.select(casts)
+    try:
+        return table.select(
+            _numbers(path, table, name) if name in numbers else table[name].cast(pl.String)
+            for name in kept
+        )
+    except pl.exceptions.PolarsError as error:
+        raise DataError(
+            f"{path} has a column of a wrong type: {str(error).splitlines()[0]}"
+        ) from None
 
 
 def _read_items(path: Path, known: pl.Series) -> pl.Series:
@@ -139,7 +142,9 @@ def _read_items(path: Path, known: pl.Series) -> pl.Series:
         raise DataError(f"{path} is not a readable CSV: {str(error).splitlines()[0]}") from None
     column = next((name for name in ("item_id", "qid") if name in table.columns), None)
     if column is None:
-        raise DataError(f"{path}: expected a column item_id or qid, found {', '.join(table.columns)}")
+        raise DataError(
+            f"{path}: expected a column item_id or qid, found {', '.join(table.columns):.200}"
+        )
     ids = table[column]
     if ids.is_duplicated().any() or ids.is_null().any():
         raise DataError(f"{path}: expected each item once, and none empty, in column '{column}'")
@@ -154,6 +159,8 @@ def _read_items(path: Path, known: pl.Series) -> pl.Series:
 
 def _numbers(path: Path, table: pl.DataFrame, name: str) -> pl.Series:
     values = table[name]
+    if not (values.dtype.is_numeric() or values.dtype in (pl.String, pl.Boolean, pl.Null)):
+        raise DataError(f"{path}: expected numbers in '{name}', got values of type {values.dtype}")
     numbers = values.cast(pl.Float64, strict=False)
     wrong = (numbers.is_null() & values.is_not_null()).arg_true()
     if values.dtype == pl.String:

@@ -1,18 +1,19 @@
 """What an experiment leaves behind, and how it is written so that nothing finished is lost.
 
-    RUN/scenario.yaml                    resolved: every default and override spelled out
-    RUN/manifest.json                    versions, seeds, data hashes, units done, the log's digest
-    RUN/events/KIND/UNIT-PART.parquet    the log, a series of parts per unit of work
-    RUN/metrics.parquet                  tidy: seed, metric, window, step, subject, value, note
-    RUN/report.html                      one page, opens without a network
-    RUN/controls/NAME/                   a control, played on the same seeds; same form
+RUN/scenario.yaml                    resolved: every default and override spelled out
+RUN/manifest.json                    versions, seeds, data hashes, units done, the log's digest
+RUN/events/KIND/UNIT-PART.parquet    the log, a series of parts per unit of work
+RUN/metrics.parquet                  tidy: seed, metric, window, step, subject, value, note
+RUN/report.html                      one page, opens without a network
+RUN/controls/NAME/                   a control, played on the same seeds; same form
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -79,11 +80,16 @@ class RunDirectory:
     @cached_property
     def manifest(self) -> Manifest:
         """The manifest as it was when first read."""
-        text = (self.path / "manifest.json").read_text("utf-8")
+        path = self.path / "manifest.json"
         try:
-            return Manifest.model_validate_json(text)
+            manifest = Manifest.model_validate_json(path.read_text("utf-8", "replace"))
         except ValidationError as error:
-            raise DataError(f"{self.path}/manifest.json: {error.errors()[0]['msg']}") from None
+            problem = error.errors()[0]
+            where = ".".join(map(str, problem["loc"]))
+            raise DataError(f"{path}: {where}{': ' if where else ''}{problem['msg']}") from None
+        if manifest.family not in KINDS:
+            raise DataError(f"{path}: unknown market family '{manifest.family}'")
+        return manifest
 
     @cached_property
     def scenario(self) -> Scenario:
@@ -91,7 +97,7 @@ class RunDirectory:
         path = self.path / "scenario.yaml"
         if not path.is_file():
             raise DataError(f"{self.path} has no scenario.yaml")
-        return check(parse_yaml(path.read_text("utf-8"), str(path)))
+        return check(parse_yaml(path.read_text("utf-8", "replace"), str(path)))
 
     @property
     def log(self) -> RunDirectory:
@@ -147,41 +153,68 @@ class PartSink:
         folder = self._path / "events" / kind
         folder.mkdir(parents=True, exist_ok=True)
         target = folder / f"{self._unit:06d}-{number:04d}.parquet"
-        half = target.with_suffix(".half")
-        part.write_parquet(half)
-        os.replace(half, target)
+        write_table(target, part)
         self.rows += part.height
 
 
 def unit_of(part: Path) -> int:
-    """The unit that wrote a part."""
-    return int(part.name.partition("-")[0])
+    """The unit that wrote a part; -1 for a file that is no part."""
+    number = part.name.partition("-")[0]
+    return int(number) if number.isdecimal() else -1
 
 
-def write_json(path: Path, text: str) -> None:
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """A place to write a file to, which takes its name only once it is whole.
+
+    The place is this process's own: one that was believed dead may be writing the same part.
+    """
+    half = path.with_name(f"{path.name}.{os.getpid()}.half")
+    try:
+        yield half
+        os.replace(half, path)
+    except BaseException:
+        with suppress(OSError):
+            half.unlink()  # a full disk needs the room
+        raise
+
+
+def write_table(path: Path, table: pl.DataFrame) -> None:
+    """Write a Parquet file as a whole."""
+    with whole(path) as half:
+        table.write_parquet(half)
+
+
+def write_text(path: Path, text: str) -> None:
     """Replace a small file as a whole, so that a reader never sees half of it."""
-    half = path.with_suffix(path.suffix + ".half")
-    half.write_text(text, "utf-8")
-    os.replace(half, path)
+    with whole(path) as half:
+        half.write_text(text, "utf-8")
 
 
 def write_manifest(path: Path, manifest: Manifest) -> None:
     """Replace RUN/manifest.json."""
-    write_json(path / "manifest.json", manifest.model_dump_json(indent=1) + "\n")
+    write_text(path / "manifest.json", manifest.model_dump_json(indent=1) + "\n")
 
 
 def write_scenario(path: Path, scenario: Scenario) -> None:
     """Write RUN/scenario.yaml."""
+    write_text(path / "scenario.yaml", scenario_text(scenario))
+
+
+def scenario_text(scenario: Scenario) -> str:
+    """A resolved scenario as it stands in RUN/scenario.yaml."""
     tree = scenario.model_dump(mode="json", exclude_none=True)
-    write_json(path / "scenario.yaml", yaml.safe_dump(tree, sort_keys=False, allow_unicode=True))
+    return yaml.safe_dump(tree, sort_keys=False, allow_unicode=True)
 
 
 def discard_unfinished(path: Path, units: Sequence[Unit]) -> None:
-    """Remove the parts of units that did not finish."""
+    """Remove the parts of units that did not finish, and files that never became whole."""
     done = {unit.number for unit in units}
-    for part in (path / "events").glob("*/*"):
-        if part.suffix == ".half" or unit_of(part) not in done:
-            part.unlink()
+    for part in (path / "events").glob("*/*.parquet"):
+        if unit_of(part) not in done:
+            part.unlink(missing_ok=True)
+    for half in (*path.glob("*.half"), *(path / "events").glob("*/*.half")):
+        half.unlink(missing_ok=True)
 
 
 def make_room(path: Path, *, force: bool) -> None:
@@ -197,8 +230,10 @@ def make_room(path: Path, *, force: bool) -> None:
             f"the output folder {path} is in use; choose another --out, or --force to replace it, "
             "or --resume to continue it"
         )
-    if not (path / "manifest.json").is_file():
-        raise UsageError(f"{path} holds no run, so --force will not replace it; choose another --out")
+    if not any(path.glob("manifest.json*")):
+        raise UsageError(
+            f"{path} holds no run, so --force will not replace it; choose another --out"
+        )
     shutil.rmtree(path)
 
 
@@ -211,5 +246,3 @@ def digest_of(units: Sequence[Unit]) -> str:
 def kinds_of(family: str) -> Sequence[EventKind]:
     """The event kinds of a market family."""
     return KINDS[family]
-
-

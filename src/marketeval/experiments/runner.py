@@ -13,7 +13,7 @@ from pathlib import Path
 
 import marketeval
 from marketeval.core.drive import lockstep
-from marketeval.core.errors import MarketevalError, RunError, UsageError
+from marketeval.core.errors import MarketevalError, RunError, ScenarioError, UsageError
 from marketeval.core.log import EventLog
 from marketeval.experiments.assembly import Experiment, assemble
 from marketeval.experiments.executors import Executor
@@ -25,14 +25,14 @@ from marketeval.experiments.run_directory import (
     digest_of,
     discard_unfinished,
     make_room,
+    scenario_text,
     write_manifest,
     write_scenario,
+    write_table,
 )
 from marketeval.experiments.scenario import (
-    Scenario,
     Tree,
     check,
-
     parse_seeds,
     parse_yaml,
     with_overrides,
@@ -51,6 +51,7 @@ class Piece:
     path: Path
     number: int
     seeds: Sequence[int]
+    data: tuple[tuple[str, str], ...]  # the file hashes that were checked
 
 
 def arms_of(tree: Tree) -> dict[str, Experiment]:
@@ -67,16 +68,17 @@ def arms_of(tree: Tree) -> dict[str, Experiment]:
     }
     arms = {"": main}
     for name, changes in main.scenario.controls.items():
-        if not name or "/" in name or name.startswith("."):
-            raise UsageError(f"expected a control's name without '/' or a leading dot, got '{name}'")
         spelled_out = settled
         if any(key.startswith("seats.") for key in changes) and not tree.get("seats"):
             seats = {seat: one.model_dump() for seat, one in main.scenario.seats.items()}
             spelled_out = {**settled, "seats": seats}
             spelled_out.pop("entries", None)
-        control = with_overrides(spelled_out, changes)
-        control["controls"] = {}
-        arms[name] = assemble(check(control))
+        try:
+            control = with_overrides(spelled_out, changes)
+            control["controls"] = {}
+            arms[name] = assemble(check(control))
+        except UsageError as error:
+            raise ScenarioError(f"control '{name}': {error}") from None
     return arms
 
 
@@ -104,32 +106,37 @@ def run(
         seeds = parse_seeds(arms[""].scenario.seeds)
     done: dict[str, tuple[Unit, ...]] = {}
     if resume and (out / "manifest.json").is_file():
-        done = {name: _finished(_folder(out, name), arm, seeds) for name, arm in arms.items()}
+        done = {name: _units_of(_folder(out, name), arm, seeds) for name, arm in arms.items()}
     else:
         make_room(out, force=force)
+    unfinished = [name for name in arms if not (done and _is_finished(_folder(out, name)))]
     try:
-        for name, arm in arms.items():
-            _open(_folder(out, name), arm, seeds, done.get(name, ()))
+        for name in unfinished:
+            _open(_folder(out, name), arms[name], seeds, done.get(name, ()))
         _play(out, arms, seeds, done, executor, progress or (lambda done, total: None))
-        for name in arms:
+        for name in unfinished:
             _close(_folder(out, name))
     except BaseException as error:
-        reason = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{error}"
-        for name in arms:
+        interrupted = isinstance(error, KeyboardInterrupt)
+        reason = "interrupted" if interrupted else f"{type(error).__name__}: {error}"
+        for name in unfinished:
             with contextlib.suppress(OSError, MarketevalError):
-                _mark(_folder(out, name), status="failed", reason=reason.splitlines()[0:1][0] if reason else type(error).__name__)
-        if isinstance(error, (MarketevalError, KeyboardInterrupt)):
+                if not _is_finished(_folder(out, name)):
+                    _mark(_folder(out, name), status="failed", reason=" ".join(reason.split()))
+        if interrupted:
             raise
+        reason = f"{error}" if isinstance(error, MarketevalError) else reason
         raise RunError(
-            f"the run stopped on its way: {type(error).__name__}: {error}; what was finished is in "
-            f"{out}; continue it with --resume"
+            f"the run stopped on its way: {reason}; what was finished is in {out}; continue it "
+            "with --resume"
         ) from error
     return RunDirectory(out)
 
 
 def play_piece(piece: Piece) -> Unit:
     """Play some seeds of an arm and write their events; a pure function of the run's scenario."""
-    experiment = _experiment(piece.path)
+    text = (piece.path / "scenario.yaml").read_text("utf-8")
+    experiment = _experiment(text, piece.data)
     sink = PartSink(piece.path, piece.number)
     log = EventLog(experiment.market.events, sink=sink)
     for seed in piece.seeds:
@@ -153,7 +160,7 @@ def _play(
     for name in arms:
         have = {unit.number for unit in finished[name]}
         pieces += [
-            Piece(_folder(out, name), number, part)
+            Piece(_folder(out, name), number, part, tuple(arms[name].hashes.items()))
             for number, part in enumerate(cut(seeds))
             if number not in have
         ]
@@ -161,12 +168,13 @@ def _play(
     count = sum(len(unit.digests) for units in finished.values() for unit in units)
     progress(count, total)
     names = {_folder(out, name): name for name in arms}
-    for path, unit in executor.map(_played, pieces):
-        units = finished[names[path]]
-        units.append(unit)
-        _mark(path, units=tuple(sorted(units, key=lambda one: one.number)))
-        count += len(unit.digests)
-        progress(count, total)
+    with contextlib.closing(executor.map(_played, pieces)) as results:
+        for path, unit in results:
+            units = finished[names[path]]
+            units.append(unit)
+            _mark(path, units=tuple(sorted(units, key=lambda one: one.number)))
+            count += len(unit.digests)
+            progress(count, total)
 
 
 def _played(piece: Piece) -> tuple[Path, Unit]:
@@ -184,15 +192,18 @@ def _folder(out: Path, arm: str) -> Path:
 
 
 @lru_cache(maxsize=8)
-def _experiment(path: Path) -> Experiment:
-    text = (path / "scenario.yaml").read_text("utf-8")
-    return assemble(check(parse_yaml(text, str(path))))
+def _experiment(text: str, data: tuple[tuple[str, str], ...]) -> Experiment:
+    experiment = assemble(check(parse_yaml(text, "scenario.yaml")))
+    if tuple(experiment.hashes.items()) != data:
+        raise RunError("the tables of answers changed while the run was under way")
+    return experiment
 
 
 def _open(path: Path, arm: Experiment, seeds: Sequence[int], done: Sequence[Unit]) -> None:
     path.mkdir(parents=True, exist_ok=True)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    started = RunDirectory(path).manifest.started if done else now
     discard_unfinished(path, done)
-    write_scenario(path, arm.scenario)
     scenario = arm.scenario
     write_manifest(
         path,
@@ -207,17 +218,18 @@ def _open(path: Path, arm: Experiment, seeds: Sequence[int], done: Sequence[Unit
             data=dict(arm.hashes),
             python=platform.python_version(),
             packages={name: version(name) for name in ("numpy", "numba", "polars", "pydantic")},
-            started=datetime.now(UTC).isoformat(timespec="seconds"),
+            started=started,
             units=tuple(done),
         ),
     )
+    write_scenario(path, scenario)
 
 
 def _close(path: Path) -> None:
     """Compute the metrics over the whole log and mark the run as finished."""
     run = RunDirectory(path)
     metrics = evaluate(run, [parse_metric(text) for text in run.scenario.metrics])
-    metrics.write_parquet(path / "metrics.parquet")
+    write_table(path / "metrics.parquet", metrics)
     units = run.manifest.units
     _mark(
         path,
@@ -233,12 +245,17 @@ def _mark(path: Path, **changes: object) -> None:
     write_manifest(path, RunDirectory(path).manifest.model_copy(update=changes))
 
 
-def _finished(path: Path, arm: Experiment, seeds: Sequence[int]) -> tuple[Unit, ...]:
-    """The units of an earlier, unfinished run of the very same scenario and seeds."""
-    if not (path / "manifest.json").is_file():
+def _is_finished(path: Path) -> bool:
+    return (path / "manifest.json").is_file() and RunDirectory(path).manifest.status == "finished"
+
+
+def _units_of(path: Path, arm: Experiment, seeds: Sequence[int]) -> tuple[Unit, ...]:
+    """What an earlier run of the very same scenario and seeds has finished."""
+    if not all((path / name).is_file() for name in ("manifest.json", "scenario.yaml")):
         return ()
     earlier = RunDirectory(path)
-    if earlier.scenario != arm.scenario or earlier.manifest.data != dict(arm.hashes):
+    same = scenario_text(earlier.scenario) == scenario_text(arm.scenario)
+    if not same or earlier.manifest.data != dict(arm.hashes):
         raise UsageError(
             f"{path} holds a run of another scenario or other data, so it cannot be resumed; "
             "choose another --out, or --force to replace it"

@@ -7,6 +7,7 @@ file, `--set` and a control are read by the same rules.
 from __future__ import annotations
 
 import copy
+import os
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
@@ -66,7 +67,9 @@ class Phase(BaseModel):
     @model_validator(mode="after")
     def _not_empty(self) -> Self:
         if self.start >= self.stop:
-            raise ScenarioError(f"phase '{self.name}': start {self.start} is not below stop {self.stop}")
+            raise ScenarioError(
+                f"phase '{self.name}': start {self.start} is not below stop {self.stop}"
+            )
         return self
 
 
@@ -89,6 +92,26 @@ class Scenario(BaseModel):
     controls: dict[str, dict[str, Any]] = {}  # any: overrides, by key
     metrics: tuple[str, ...] = ()
     seeds: str = "1-10"
+
+    @field_validator("name")
+    @classmethod
+    def _names_a_folder(cls, name: str) -> str:
+        return folder_name("a scenario's name", name)
+
+    @field_validator("controls")
+    @classmethod
+    def _name_folders(cls, controls: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        for name in controls:
+            folder_name("a control's name", name)
+        return controls
+
+    @field_validator("phases")
+    @classmethod
+    def _named_apart(cls, phases: tuple[Phase, ...]) -> tuple[Phase, ...]:
+        names = [one.name for one in phases]
+        if len(set(names)) < len(names):
+            raise ScenarioError(f"phases need names of their own, got {names}")
+        return phases
 
     @field_validator("seats", mode="before")
     @classmethod
@@ -124,27 +147,34 @@ def shipped() -> list[str]:
 def read_tree(name: str) -> Tree:
     """The tree of a shipped scenario or of a YAML file; paths in it are made absolute."""
     path = Path(name)
-    if path.suffix in (".yaml", ".yml", ".json") or path.exists():
-        if not path.is_file():
-            raise DataError(f"no scenario file at {path}; expected a YAML file")
-        tree = parse_yaml(path.read_text(encoding="utf-8", errors="replace"), str(path))
+    if os.path.isfile(name):
+        try:
+            text = path.read_text(encoding="utf-8", errors="replace")
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {error.strerror}") from None
+        tree = parse_yaml(text, str(path))
         tree.setdefault("name", path.stem)
-        _make_absolute(tree, path.resolve().parent)
+        make_absolute(tree, path.resolve().parent)
         return tree
-    if name not in shipped():
-        raise UnknownNameError("scenario", name, shipped(), hint=" (or give a YAML file)")
-    text = (resources.files("marketeval") / "scenarios" / f"{name}.yaml").read_text("utf-8")
-    return {"name": name, **parse_yaml(text, name)}
+    if name in shipped():
+        text = (resources.files("marketeval") / "scenarios" / f"{name}.yaml").read_text("utf-8")
+        return {"name": name, **parse_yaml(text, name)}
+    if path.suffix in (".yaml", ".yml", ".json") or os.path.exists(name):
+        raise DataError(f"no scenario file at {path}; expected a YAML file")
+    raise UnknownNameError("scenario", name, shipped(), hint=" (or give a YAML file)")
 
 
 def parse_yaml(text: str, source: str) -> Tree:
     """A YAML mapping; a key given twice is an error, not a choice of the last."""
     try:
         tree = yaml.load(text, Loader=_UniqueKeys)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that is none
         raise DataError(f"{source} is not readable YAML: {' '.join(str(error).split())}") from None
+    except RecursionError:
+        raise DataError(f"{source} is not readable YAML: nested too deeply") from None
     if not isinstance(tree, dict):
-        raise DataError(f"{source}: expected a mapping of keys, got {type(tree).__name__}")
+        got = "an empty file" if tree is None else type(tree).__name__
+        raise DataError(f"{source}: expected a mapping of keys, got {got}")
     return tree
 
 
@@ -164,35 +194,25 @@ def validated(model: type[Spec], tree: Any) -> Spec:  # any: the caller's data
 def override(tree: Tree, key: str, value: Any) -> None:  # any: a value from YAML
     """Set `key` in place: dotted as in the file, or a leaf's own name where only one has it.
 
-    A value of None removes a seat or segment, or sets a value back to its default.
+    In a list an entry is meant by its `name`, or by its place from 0. A value of None removes a
+    seat or segment, or sets a value back to its default.
     """
     parts = key.split(".")
     if parts[0] not in Scenario.model_fields:
         parts = list(_full_path(parts))
-    at: Any = tree  # any: descends through the tree
-    while True:
-        head, parts = _longest_known(at, parts)
-        if not parts:
-            break
-        child = at.get(head)
-        if isinstance(child, str) and at is tree.get("seats"):
-            child = at[head] = {"agent": child}
-        if isinstance(child, list):
-            child = at[head] = {one.get("name", str(i)): one for i, one in enumerate(child)}
-        if not isinstance(child, dict):
-            child = at[head] = {}
-        at = child
-    if value is None:
-        at.pop(head, None)
-    else:
-        at[head] = value
+    _change(tree, parts, value, ())
+
+
+def fill_seat(tree: Tree, seat: str, agent: str) -> None:
+    """Put an agent into a seat, in place; a seat that is not there yet is added."""
+    _change(tree, ["seats", seat, "agent"], agent, ())
 
 
 def parse_value(text: str) -> Any:  # any: what YAML can hold
     """The value of `--set key=value`: YAML, so numbers, truth values, lists and null."""
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError:
+        return yaml.load(text, Loader=_UniqueKeys)
+    except (yaml.YAMLError, ValueError, RecursionError):
         return text
 
 
@@ -209,17 +229,40 @@ def parse_seeds(text: str) -> list[int]:
     seeds: set[int] = set()
     for part in text.replace(" ", "").split(","):
         first, dash, last = part.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()) or (dash and int(last) < int(first)):
-            raise UsageError(f"expected seeds like 1-10 or 1,4,7-9, got '{text}'")
-        if int(last or first) >= 2**63:
-            raise UsageError(f"expected seeds below 2**63, got '{text}'")
+        if not _is_count(first) or (dash and not _is_count(last)):
+            raise UsageError(f"expected seeds like 1-10 or 1,4,7-9, got '{text:.80}'")
+        if len(first) > 19 or len(last) > 19 or int(last or first) >= 2**63:
+            raise UsageError(f"expected seeds below 2**63, got '{text:.80}'")
+        if dash and int(last) < int(first):
+            raise UsageError(f"expected seeds from low to high, like 1-10, got '{text}'")
         if dash and int(last) - int(first) >= 10_000_000:
             raise UsageError(f"expected at most 10 million seeds, got '{text}'")
         seeds.update(range(int(first), int(last or first) + 1))
     return sorted(seeds)
 
 
+def folder_name(what: str, name: str) -> str:
+    """The name, if a folder can be called so."""
+    if not name.strip() or name.startswith(".") or any(c in "/\\" or ord(c) < 32 for c in name):
+        raise ScenarioError(
+            f"expected {what} that can name a folder (no '/', no leading dot, not empty), "
+            f"got {name!r}"
+        )
+    if len(name.encode("utf-8", "replace")) > 200:
+        raise ScenarioError(f"expected {what} of at most 200 bytes, got {name!r:.60}...")
+    return name
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
 class _UniqueKeys(yaml.SafeLoader):
+    """Refuses a key given twice, and an anchor that holds itself."""
+
+    def construct_document(self, node: yaml.Node) -> Any:  # any: what YAML can hold
+        return self.construct_object(node, deep=True)
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         for key in keys:
@@ -230,7 +273,8 @@ class _UniqueKeys(yaml.SafeLoader):
         return cast(dict[Any, Any], super().construct_mapping(node, deep))  # any: YAML's keys
 
 
-def _make_absolute(tree: Tree, folder: Path) -> None:
+def make_absolute(tree: Tree, folder: Path) -> None:
+    """Make the paths in a tree absolute, in place; relative ones start at `folder`."""
     if isinstance(tree.get("outcomes"), str):
         tree["outcomes"] = [tree["outcomes"]]
     if isinstance(tree.get("outcomes"), list):
@@ -239,6 +283,83 @@ def _make_absolute(tree: Tree, folder: Path) -> None:
         tree["items"] = str(folder / tree["items"])
     if isinstance(tree.get("entries"), dict) and "file" in tree["entries"]:
         tree["entries"]["file"] = str(folder / str(tree["entries"]["file"]))
+    if isinstance(tree.get("seats"), dict):
+        tree["seats"] = {name: _placed(seat, folder) for name, seat in tree["seats"].items()}
+
+
+def _placed(seat: Any, folder: Path) -> Any:  # any: whatever the YAML held
+    """A seat, in either form, with the path of its own table made absolute."""
+    if isinstance(seat, dict):
+        return {**seat, "agent": _placed(seat["agent"], folder)} if "agent" in seat else seat
+    if not isinstance(seat, str) or not recorded_file(seat):
+        return seat
+    file, mark, model = seat.removeprefix("recorded:").partition("#")
+    return f"recorded:{folder / file}{mark}{model}"
+
+
+def recorded_file(agent: str) -> str:
+    """The table that `recorded:FILE#MODEL` names; '' if it names none."""
+    kind, _, rest = agent.partition(":")
+    return rest.partition("#")[0] if kind == "recorded" else ""
+
+
+def _change(at: Any, parts: Sequence[str], value: Any, above: tuple[str, ...]) -> None:
+    """Set (or with None remove) what stands under `parts` in the container `at`, whose own place
+    is `above`. Any: YAML's values."""
+    head, rest = _seat_of(at, parts) if above == ("seats",) else _longest_known(at, parts)
+    child = at.get(head)
+    if not rest:
+        if value is not None:
+            at[head] = value
+        elif head in at:
+            del at[head]
+        elif above == ("seats",):
+            raise UnknownNameError("seat", head, map(str, at))
+        else:
+            _known_key(head, above)
+        return
+    here = (*above, head)
+    if above == ("seats",):
+        if isinstance(child, str):
+            child = {"agent": child}
+        if child is None and rest != ["agent"]:
+            raise UnknownNameError("seat", head, map(str, at))
+    if isinstance(child, (list, tuple)):
+        named = {_name_in(child, place): one for place, one in enumerate(child)}
+        if _longest_known(named, rest)[0] not in named:
+            raise UnknownNameError(f"entry of {'.'.join(here)}", ".".join(rest), named)
+        _change(named, rest, value, here)
+        at[head] = list(named.values())
+        return
+    if not isinstance(child, dict):
+        child = {}
+    at[head] = child
+    _change(child, rest, value, here)
+
+
+def _seat_of(seats: Mapping[str, Any], parts: Sequence[str]) -> tuple[str, list[str]]:
+    """The seat that a path names, which may be a new one with dots in its name, and the rest."""
+    head, rest = _longest_known(seats, parts)
+    if head in seats or len(parts) == 1:
+        return head, rest
+    if parts[-1] in Seat.model_fields:
+        return ".".join(parts[:-1]), [parts[-1]]
+    return ".".join(parts), []
+
+
+def _name_in(entries: Sequence[Any], place: int) -> str:
+    """What an entry of a list is called: its name if no other has it, else its place."""
+    names = [one.get("name") if isinstance(one, dict) else None for one in entries]
+    own = names[place]
+    return own if isinstance(own, str) and names.count(own) == 1 else str(place)
+
+
+def _known_key(name: str, above: Sequence[str]) -> None:
+    known = _fields_at(Scenario, above)
+    if known and name not in known:
+        raise UnknownNameError(
+            "key", ".".join((*above, name)), (".".join((*above, k)) for k in known)
+        )
 
 
 def _longest_known(at: Mapping[str, Any], parts: Sequence[str]) -> tuple[str, list[str]]:
@@ -252,7 +373,7 @@ def _longest_known(at: Mapping[str, Any], parts: Sequence[str]) -> tuple[str, li
 
 def _full_path(end: Sequence[str]) -> tuple[str, ...]:
     """The path of the one value of the market whose path ends like this."""
-    leaves = _leaves(Information, ("market",))
+    leaves = _leaves(Information, ("market",), optional=len(end) > 1)
     paths = [path for path in leaves if path[-len(end) :] == tuple(end)]
     name = ".".join(end)
     if len(paths) == 1:
@@ -265,14 +386,21 @@ def _full_path(end: Sequence[str]) -> tuple[str, ...]:
     raise UnknownNameError("key", name, known)
 
 
-def _leaves(model: type[BaseModel], above: tuple[str, ...]) -> list[tuple[str, ...]]:
+def _leaves(
+    model: type[BaseModel], above: tuple[str, ...], *, optional: bool
+) -> list[tuple[str, ...]]:
+    """The paths of a model's values; if `optional`, also inside parts that may be left out."""
     found: list[tuple[str, ...]] = []
     for name, info in model.model_fields.items():
         inner = info.annotation
         if isinstance(inner, type) and issubclass(inner, BaseModel):
-            found += _leaves(inner, (*above, name))
-        else:
-            found.append((*above, name))
+            found += _leaves(inner, (*above, name), optional=optional)
+            continue
+        found.append((*above, name))
+        some = [one for one in getattr(inner, "__args__", ()) if one is not type(None)]
+        deeper = some[0] if optional and len(some) == 1 else None
+        if isinstance(deeper, type) and issubclass(deeper, BaseModel):
+            found += _leaves(deeper, (*above, name), optional=True)
     return found
 
 

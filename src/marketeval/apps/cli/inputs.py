@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,28 +39,42 @@ def scenario_tree(
     missing: str | None = None,
     items: Path | None = None,
     entries: Path | None = None,
-) -> dict[str, Any]:  # any: a scenario's YAML
-    """A scenario's tree with what the command line changes in it."""
+) -> tuple[dict[str, Any], list[str]]:  # any: a scenario's YAML
+    """A scenario's tree with what the command line changes in it, and notes on how it was read."""
     from marketeval.adapters.marketplace_eval_scenario import is_config, load_tree
-    from marketeval.experiments.scenario import override, parse_value, read_tree
+    from marketeval.experiments.assembly import with_seats
+    from marketeval.experiments.scenario import (
+        fill_seat,
+        make_absolute,
+        override,
+        parse_value,
+        read_tree,
+    )
 
-    path = Path(name)
-    tree = load_tree(path) if path.is_file() and is_config(path) else read_tree(name)
+    notes: list[str] = []
+    if os.path.isfile(name) and is_config(Path(name)):
+        tree, notes = load_tree(Path(name))
+    else:
+        tree = read_tree(name)
     if outcomes:
-        tree["outcomes"] = [str(one.resolve()) for one in outcomes]
-    if missing:
+        tree["outcomes"] = [str(one) for one in outcomes]
+    if missing is not None:
         tree["missing"] = missing
     if items:
-        tree["items"] = str(items.resolve())
+        tree["items"] = str(items)
     if entries:
-        tree["entries"] = {"file": str(entries.resolve())}
+        given = tree.get("entries")
+        tree["entries"] = {**(given if isinstance(given, dict) else {}), "file": str(entries)}
+    make_absolute(tree, Path.cwd())
+    changes = [_pair(text, "--set KEY=VALUE") for text in settings]
+    if seats or any(key.startswith("seats.") for key, _ in changes):
+        tree = with_seats(tree)
     for text in seats:
-        seat, agent = _pair(text, "--seat NAME=AGENT")
-        override(tree, f"seats.{seat}.agent", agent)
-    for text in settings:
-        key, value = _pair(text, "--set KEY=VALUE")
+        fill_seat(tree, *_pair(text, "--seat NAME=AGENT"))
+    for key, value in changes:
         override(tree, key, parse_value(value))
-    return tree
+    make_absolute(tree, Path.cwd())
+    return tree, notes
 
 
 def _pair(text: str, form: str) -> tuple[str, str]:

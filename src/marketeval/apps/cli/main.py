@@ -17,8 +17,10 @@ import typer
 from marketeval.apps.cli import verbs
 from marketeval.core.errors import MarketevalError, UsageError
 
-Mistake = typer.BadParameter.__mro__[1]  # the usage error of the command-line parser
-ParserError = typer.BadParameter.__mro__[2]
+Mistake: type[Exception] = typer.BadParameter.__mro__[
+    1
+]  # the usage error of the command-line parser
+ParserError: type[Exception] = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
     name="marketeval",
@@ -78,6 +80,14 @@ def run(arguments: list[str] | None = None) -> int:
         return 1
     except OSError as error:
         return _fail(1, f"{error.strerror or error}: {error.filename or ''}".rstrip(": "))
+    except Exception as error:
+        if sys.flags.dev_mode:
+            raise
+        return _fail(
+            1,
+            f"{type(error).__name__}: {error} (not foreseen, so a fault of marketeval or a broken "
+            "file; python -X dev -m marketeval shows where)",
+        )
 
 
 def _fail(code: int, message: str) -> int:

@@ -25,7 +25,9 @@ def aligned(head: list[str], rows: list[list[str]]) -> str:
     """Columns padded to their widest cell, numbers to the right."""
     widths = [max(len(cell) for cell in column) for column in zip(head, *rows, strict=True)]
     right = [
-        all(row[place].replace("-", "").replace(".", "").isdigit() or not row[place] for row in rows)
+        all(
+            row[place].replace("-", "").replace(".", "").isdigit() or not row[place] for row in rows
+        )
         for place in range(len(head))
     ]
     lines = []

@@ -3,23 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+
+import vl_convert
 
 from marketeval.apps.report.charts import Picture, specification
-from marketeval.core.errors import UsageError
 
-if TYPE_CHECKING:
-    import vl_convert
-else:
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise UsageError(
-            "a report needs altair and vl-convert-python; install them with "
-            "pip install 'marketeval[report]'"
-        ) from error
-
-SCALE = 2  # pixels of a PNG per unit of the chart
+SCALE = 1.8  # pixels of a PNG per unit of the chart
 _ID = re.compile(r'(\bid="|url\(#|href="#)(?=[\w-])')
 
 

@@ -8,20 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from marketeval.core.errors import DataError, MarketevalError
 from marketeval.events.information import STATUSES
-from marketeval.metrics.base import TIDY, Metric, evaluate
+from marketeval.metrics.base import TIDY, Metric, evaluate, parse_metric
 from marketeval.metrics.concentration import HHI
 from marketeval.metrics.dynamics import FailureRate, SwitchRate
 from marketeval.metrics.ranking import KendallTau, Rank, SpearmanRho, StaticRank
 from marketeval.metrics.resampling import paired_effect, summarise
 from marketeval.metrics.retention import Retention
 from marketeval.metrics.share import FairShare, MarketShare, ShareVersusFair
+from marketeval.metrics.tables import horizon as steps_of
 
 if TYPE_CHECKING:
     from marketeval.core.log import LogReader
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 PHASE_METRICS = (MarketShare, ShareVersusFair, FairShare, Rank, StaticRank, KendallTau, SpearmanRho)
 MOST_WINDOWS = 100
+_CELLS = 2_000_000  # resampled means that a summary may sort
 _WORK = 4_000_000_000  # multiplications that resampling may take
 _VERBS = {"entry": "enters", "exit": "exits", "recovery": "recovers"}
 
@@ -58,6 +60,11 @@ class Phase:
     def steps(self) -> str:
         """As in the paper: `steps 1-100`."""
         return steps(self.start, self.stop)
+
+    @property
+    def title(self) -> str:
+        """`before (steps 1-100)`."""
+        return self.name if self.name == self.steps else f"{self.name} ({self.steps})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +162,18 @@ class Facts:
         return [agent for _, agent in sorted(there, key=lambda pair: -pair[0])]
 
     @property
+    def main_phases(self) -> list[Phase]:
+        """All phases if they are few, else the first and the last, for what has room for few."""
+        return self.phases if len(self.phases) < 4 else [self.phases[0], self.phases[-1]]
+
+    def schedule(self) -> list[str]:
+        """What is scheduled, step by step: `step 101: Qwen3 enters`."""
+        by_step: dict[int, list[str]] = {}
+        for change in self.changes:
+            by_step.setdefault(change.step, []).append(change.text)
+        return [f"step {step + 1}: {', '.join(texts)}" for step, texts in by_step.items()]
+
+    @property
     def share_series(self) -> MarketShare:
         """Market share per window."""
         return MarketShare(window=self.window, mode="tumbling")
@@ -175,13 +194,14 @@ class Facts:
         )
 
 
+@lru_cache(maxsize=2)
 def gather(run: RunDirectory) -> Facts:
-    """Read a run and its controls."""
+    """Read a run and its controls; the last two are remembered, for the terminal and the page."""
     log = run.log
+    horizon = steps_of(log)
     market = log.scan("market").collect()
-    horizon, users, users_per_step = (
-        int(market[name][0]) if market.height else 0
-        for name in ("horizon", "users", "users_per_step")
+    users, users_per_step = (
+        int(market[name][0]) if market.height else 0 for name in ("users", "users_per_step")
     )
     agents = _agents(log)
     phases = [
@@ -191,7 +211,7 @@ def gather(run: RunDirectory) -> Facts:
     ] or [Phase("all steps", 0, horizon, named=False)]
     stored = _stored(run)
     window = window_width(horizon)
-    retention = _retention(stored)
+    retention = _retention(run)
     wanted: list[Metric] = [
         MarketShare(window=window, mode="tumbling"),
         HHI(window=window, mode="tumbling", points=True),
@@ -323,15 +343,12 @@ def _stored(run: RunDirectory) -> pl.DataFrame:
         return pl.DataFrame(schema=TIDY)
 
 
-def _retention(stored: pl.DataFrame) -> Retention:
-    """The retention that the scenario asked for, else that of the next 10 interactions."""
-    from marketeval.metrics.base import parse_metric
-
-    for text in stored["metric"].unique(maintain_order=True):
-        if text.startswith("Retention("):
-            found = parse_metric(text)
-            if isinstance(found, Retention) and found == Retention(m=found.m):
-                return found
+def _retention(run: RunDirectory) -> Retention:
+    """The retention that the scenario asks for, else that of the next 10 interactions."""
+    for text in run.scenario.metrics:
+        found = parse_metric(text)
+        if isinstance(found, Retention) and found == Retention(m=found.m):
+            return found
     return Retention(m=10)
 
 
@@ -342,7 +359,9 @@ def _numbers(stored: pl.DataFrame, log: LogReader, wanted: Sequence[Metric]) -> 
     lacking = [metric for metric in wanted if str(metric) not in there]
     fresh = evaluate(log, lacking) if lacking else pl.DataFrame(schema=TIDY)
     tidy = pl.concat([known.select(list(TIDY)), fresh])
-    return Numbers(tidy, summarise(tidy, resamples=_resamples(tidy)))
+    pooled = pl.col("step").is_null()
+    parts = [tidy.filter(pooled), tidy.filter(~pooled)]
+    return Numbers(tidy, pl.concat(summarise(one, resamples=_resamples(one)) for one in parts))
 
 
 def _control(name: str, run: RunDirectory, numbers: Numbers, wanted: Sequence[Metric]) -> Control:
@@ -351,10 +370,12 @@ def _control(name: str, run: RunDirectory, numbers: Numbers, wanted: Sequence[Me
     except MarketevalError:  # its phases or events are others: nothing to pair
         empty = pl.DataFrame(schema=TIDY)
         other = Numbers(empty, summarise(empty))
-    effect = paired_effect(numbers.tidy, other.tidy, resamples=_resamples(numbers.tidy))
+    pooled = [one.tidy.filter(pl.col("step").is_null()) for one in (numbers, other)]
+    effect = paired_effect(*pooled, resamples=_resamples(pooled[0]))
     return Control(name, run.manifest.title or name, other, Numbers(numbers.tidy, effect))
 
 
 def _resamples(tidy: pl.DataFrame) -> int:
-    """2000 for the bootstrap; fewer where many seeds times many series would take minutes."""
-    return max(200, min(2000, _WORK // max(tidy.height, 1)))
+    """2000 for the bootstrap; fewer where many seeds or series would take minutes."""
+    series = max(1, tidy.select("metric", "subject", "step").n_unique())
+    return max(400, min(2000, _CELLS // series, _WORK // max(tidy.height, 1)))

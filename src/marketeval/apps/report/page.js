@@ -5,9 +5,14 @@ for (const run of document.querySelectorAll("section.run")) {
   const marks = [...run.querySelectorAll("svg.picture [aria-label][role='graphics-symbol']")].filter(
     (mark) => !["axis", "legend", "title"].includes(mark.getAttribute("aria-roledescription"))
   );
-  for (const mark of marks) mark.dataset.agent = mark.getAttribute("aria-label").split(" · ")[0];
+  const figures = [...run.querySelectorAll("figure[data-agents]")];
+  const known = new Set(figures.flatMap((figure) => JSON.parse(figure.dataset.agents)));
+  for (const mark of marks) {
+    const name = mark.getAttribute("aria-label").split(" · ")[0];
+    mark.dataset.agent = known.has(name) ? name : "";
+  }
   const entries = [];
-  for (const figure of run.querySelectorAll("figure[data-agents]")) {
+  for (const figure of figures) {
     const names = JSON.parse(figure.dataset.agents);
     figure.querySelectorAll(".role-legend-label text").forEach((text, place) => {
       const entry = text.closest(".role-scope, .role-legend-entry g");
@@ -32,7 +37,7 @@ for (const run of document.querySelectorAll("section.run")) {
     if (!chosen.delete(name)) chosen.add(name);
     for (const [entry, its] of entries) entry.setAttribute("aria-pressed", chosen.has(its));
     for (const mark of marks) mark.classList.toggle("on", chosen.has(mark.dataset.agent));
-    for (const figure of run.querySelectorAll("figure")) {
+    for (const figure of figures) {
       const any = marks.some((m) => figure.contains(m) && chosen.has(m.dataset.agent));
       figure.classList.toggle("chosen", any);
     }

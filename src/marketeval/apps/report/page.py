@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from marketeval.apps.report.charts import Picture
     from marketeval.experiments.run_directory import RunDirectory
 
+LONG = 24  # letters of a cell that may be cut off on the screen
+
 
 def write_report(runs: Sequence[RunDirectory], target: Path | None = None) -> Path:
     """Write the report of one or several runs and return its path.
@@ -39,8 +41,16 @@ def write_report(runs: Sequence[RunDirectory], target: Path | None = None) -> Pa
 
     Raises UsageError if no run is given, or altair and vl-convert are not installed.
     """
-    from marketeval.apps.report.charts import pictures
-    from marketeval.apps.report.drawing import draw, png
+    try:
+        from marketeval.apps.report.charts import pictures
+        from marketeval.apps.report.drawing import draw, png
+    except ImportError as error:
+        if error.name not in ("altair", "vl_convert"):
+            raise
+        raise UsageError(
+            "a report needs altair and vl-convert-python; install them with "
+            "pip install 'marketeval[report]'"
+        ) from error
 
     if not runs:
         raise UsageError("expected at least one run directory to report on")
@@ -109,12 +119,14 @@ def table_html(table: Table) -> str:
             if table.numeric(place):
                 text = _minus(text)
             tag = f' <span class="tag">{escape(one.tag)}</span>' if one.tag else ""
-            row.append(cell("td", place, text + tag))
+            whole = f' title="{escape(one.text)}"' if len(one.text) > LONG else ""
+            row.append(cell("td", place, text + tag, whole))
         lines.append(f"<tr>{''.join(row)}</tr>")
     label = escape(table.caption)
+    kind = ' class="prose"' if table.name == "undefined" else ""
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{label}"><table>'
-        f"<caption>{label}</caption>{''.join(lines)}</tbody></table></div>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{label}"><table{kind}>'
+        f"<caption><span>{label}</span></caption>{''.join(lines)}</tbody></table></div>"
     )
 
 
@@ -135,6 +147,8 @@ def _section(facts: Facts, drawn: Sequence[tuple[Picture, str]], prefix: str) ->
     parts += _effects(facts, figures)
     parts.append(_heading("Static ranking against the market's"))
     parts.append(figures.get("static-rank-market-rank", _absent("the static ranking")))
+    if facts.main_phases != facts.phases:
+        parts.append(table_html(tables.order_table(facts)))
     parts.append(table_html(tables.rank_table(facts)))
     parts.append(_heading("Retention"))
     parts.append(figures.get("retention", _absent("retention")))
@@ -165,18 +179,13 @@ def _header(facts: Facts) -> str:
         ("Engine", escape(manifest.engine)),
         ("Version", f"marketeval {escape(manifest.version)}"),
         ("Log digest", f"<code>{escape(manifest.log_digest or 'not finished')}</code>"),
-        ("Command", f"<code>marketeval run {escape(_command(facts))}</code>"),
+        ("Again", f"<code>marketeval run scenario.yaml --seeds {escape(manifest.seeds)}</code>"),
     ]
     if facts.changes:
-        told = [f"{one.text} (step {one.step + 1})" for one in facts.changes]
-        entries.insert(5, ("Scheduled", escape("; ".join(told))))
+        entries.insert(5, ("Scheduled", escape("; ".join(facts.schedule()))))
     rows = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in entries)
     lines.append(f"<dl>{rows}</dl>")
     return "".join(lines)
-
-
-def _command(facts: Facts) -> str:
-    return f"{facts.run.manifest.name} --seeds {facts.run.manifest.seeds}"
 
 
 def _effects(facts: Facts, figures: dict[str, str]) -> list[str]:

@@ -58,19 +58,20 @@ class Table:
         return self.columns[place].startswith(">")
 
 
-def phase_table(facts: Facts) -> Table:
+def phase_table(facts: Facts, phases: Sequence[Phase] | None = None) -> Table:
     """System rankings phase by phase, in the form of the paper's Tables 2 and 3."""
+    phases = phases or facts.phases
     columns, groups = [">#"], [("", 1)]
-    standings = [facts.standing(phase) for phase in facts.phases]
+    standings = [facts.standing(phase) for phase in phases]
     spread = len(facts.seeds) > 1
-    for phase in facts.phases:
+    for phase in phases:
         columns += ["System", ">Share %", *([">95% interval"] if spread else []), ">(ΔFS)"]
         hhi = both(facts.numbers.pooled(hhi_of(phase)), POINTS)
-        groups.append((f"{phase.name} ({phase.steps}): HHI {hhi}", 4 if spread else 3))
+        groups.append((f"{phase.title}: HHI {hhi}", 4 if spread else 3))
     rows = []
     for place in range(max(map(len, standings), default=0)):
         row = [Cell(str(place + 1))]
-        for phase, standing in zip(facts.phases, standings, strict=True):
+        for phase, standing in zip(phases, standings, strict=True):
             if place < len(standing):
                 row += _system(facts, phase, standing[place], spread=spread)
             else:
@@ -100,7 +101,7 @@ def effect_table(facts: Facts, control: Control) -> Table:
     spread = len(facts.seeds) > 1
     for phase in facts.phases:
         found = _effects(facts, control, phase)
-        if all(effect.mean == effect.low == effect.high == 0 for _, effect in found):
+        if all(one.mean == 0 and {one.low, one.high} <= {0, None} for _, one in found):
             same = [Cell(phase.name), Cell("all of these"), Cell("same"), Cell("same"), Cell("0")]
             rows.append([*same, Cell("equal in every seed")])
         else:
@@ -109,6 +110,7 @@ def effect_table(facts: Facts, control: Control) -> Table:
         f"Effect against the control '{control.name}': the run minus the control, seed by seed"
         + (", with 95% bootstrap intervals of the mean difference." if spread else ".")
         + " Shares are in percent, their differences in percentage points."
+        + ("" if facts.main_phases == facts.phases else " Shares: first and last phase.")
     )
     columns = ["Phase", "Metric", ">Run", ">Control", ">Difference"]
     return Table(
@@ -121,9 +123,10 @@ def effect_table(facts: Facts, control: Control) -> Table:
 
 def _effects(facts: Facts, control: Control, phase: Phase) -> list[tuple[list[Cell], Value]]:
     share = of_phase(MarketShare, phase)
+    there = facts.standing(phase) if phase in facts.main_phases else []
     wanted: list[tuple[str, Metric, str | None, Unit]] = [
         ("HHI, points", hhi_of(phase), None, POINTS),
-        *((f"Share of {a.name}, %", share, a.seat, PERCENT) for a in facts.standing(phase)),
+        *((f"Share of {a.name}, %", share, a.seat, PERCENT) for a in there),
         ("Kendall tau", of_phase(KendallTau, phase), None, PLAIN),
     ]
     found = []
@@ -146,10 +149,10 @@ def _effects(facts: Facts, control: Control, phase: Phase) -> list[tuple[list[Ce
 def rank_table(facts: Facts) -> Table:
     """Where the static benchmark and the market place each system."""
     columns, groups = ["System", ">F-score %"], [("", 2)]
-    phases = facts.phases
+    phases = facts.main_phases
     for phase in phases:
         columns += [">Static", ">Market", ">Mean place", ">Fair %"]
-        groups.append((f"{phase.name} ({phase.steps}): {correlations(facts, phase)}", 4))
+        groups.append((f"{phase.title}: {correlations(facts, phase)}", 4))
     scored = sorted(facts.agents, key=lambda a: -1.0 if a.f_score is None else -a.f_score)
     rows = []
     for agent in scored:
@@ -177,6 +180,23 @@ def rank_table(facts: Facts) -> Table:
     return Table("ranks", caption, columns, rows, groups)
 
 
+def order_table(facts: Facts) -> Table:
+    """How far the market's order follows the static one, phase by phase."""
+    rows = [
+        [
+            Cell(phase.name),
+            Cell(phase.steps),
+            *(
+                Cell(both(facts.numbers.pooled(of_phase(cls, phase)), PLAIN))
+                for cls in (KendallTau, SpearmanRho)
+            ),
+        ]
+        for phase in facts.phases
+    ]
+    caption = "Rank correlation of static scores and market shares: 1 = the same order."
+    return Table("order", caption, ["Phase", "Steps", ">Kendall tau", ">Spearman rho"], rows)
+
+
 def correlations(facts: Facts, phase: Phase) -> str:
     """`Kendall tau 0.47 [0.41, 0.52], Spearman rho 0.58 [...]`: static against market order."""
     tau, rho = (facts.numbers.pooled(of_phase(cls, phase)) for cls in (KendallTau, SpearmanRho))
@@ -189,11 +209,7 @@ def retention_table(facts: Facts) -> Table:
     for agent in facts.ranked:
         value = facts.numbers.pooled(facts.retention, agent.seat)
         rows.append([Cell(agent.name), Cell(both(value, PERCENT))])
-    m = facts.retention.m
-    caption = (
-        f"Retention: of a user's next {m} interactions after first trying a system, the share "
-        "that stays with it, in percent."
-    )
+    caption = f"{facts.retention} by system: mean over seeds, in percent."
     return Table("retention", caption, ["System", ">Retention %"], rows)
 
 

@@ -25,7 +25,9 @@ def tables_text(facts: Facts) -> str:
     notes = [interval_note(facts), phase_warning(facts)]
     if any(agent.privileged for agent in facts.agents):
         notes.append(PRIVILEGED)
-    parts = [draw(phase_table(facts)), "", *map(_wrapped, filter(None, notes))]
+    if facts.main_phases != facts.phases:
+        notes.append(f"First and last of {len(facts.phases)} phases; the report has them all.")
+    parts = [draw(phase_table(facts, facts.main_phases)), "", *map(_wrapped, filter(None, notes))]
     for control in facts.controls:
         story = map(_wrapped, hhi_story(facts, control))
         parts += ["", draw(effect_table(facts, control)), "", *story]

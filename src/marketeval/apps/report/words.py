@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from marketeval.apps.report.facts import Control, Facts, Value, hhi_of
 
 UNDEFINED = "n/a"
@@ -83,7 +85,8 @@ def phase_warning(facts: Facts) -> str:
 def hhi_story(facts: Facts, control: Control) -> list[str]:
     """From phase to phase: HHI in the run, in the control, and the effect that remains."""
     lines = []
-    for before, after in zip(facts.phases, facts.phases[1:], strict=False):
+    phases = facts.main_phases
+    for before, after in pairwise(phases):
         run = [facts.numbers.pooled(hhi_of(p)).mean for p in (before, after)]
         other = [control.numbers.pooled(hhi_of(p)).mean for p in (before, after)]
         effect = control.effect.pooled(hhi_of(after))

@@ -62,10 +62,10 @@ class KeyedSchedule:
             chosen: Integers = active[places.clip(0, active.size - 1)]
             return chosen
         count = min(self._per_step, active.size)
-        u = self._users.uniform_at(step, active)
-        if activity is not None:
-            u = race(u, activity[active])
-        return active[np.argsort(u, kind="stable")[:count]]
+        if activity is None:
+            return active[self._users.sample(step, active.size, count)]
+        keys = race(self._users.uniform_at(step, active), activity[active])
+        return active[np.argsort(keys, kind="stable")[:count]]
 
     def _take_questions(self, count: int) -> Integers:
         taken = []

@@ -58,7 +58,10 @@ def _csv(run: RunDirectory, seed: int | None, target: Path) -> None:
 
 Writer = Callable[["RunDirectory", int | None, Path], None]
 FORMATS: dict[str, tuple[str, Writer]] = {
-    "marketplace-eval": ("simulation_log.csv of the reference package, one seed", _marketplace_eval),
+    "marketplace-eval": (
+        "simulation_log.csv of the reference package, one seed",
+        _marketplace_eval,
+    ),
     "csv": ("one row per interaction, names beside the numbers", _csv),
 }
 NAMES = {"marketplace-eval": "simulation_log.csv", "csv": "interactions.csv"}

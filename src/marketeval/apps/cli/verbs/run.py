@@ -44,13 +44,13 @@ def command(
     from marketeval.core.errors import UnknownNameError, UsageError
     from marketeval.experiments.executors import EXECUTORS
     from marketeval.experiments.runner import run
-    from marketeval.experiments.scenario import parse_seeds
+    from marketeval.experiments.scenario import check, parse_seeds
 
     if executor not in EXECUTORS:
         raise UnknownNameError("executor", executor, EXECUTORS)
     if force and resume:
         raise UsageError("expected --force (start anew) or --resume (continue), got both")
-    tree = scenario_tree(
+    tree, notes = scenario_tree(
         scenario,
         settings=set_ or (),
         seats=seat or (),
@@ -59,19 +59,22 @@ def command(
         items=items,
         entries=entries,
     )
-    for line in tree.pop("notes", ()):
+    try:
+        where = out or Path("runs") / check(tree).name
+        with bar("episodes") as progress:
+            done = run(
+                tree,
+                where,
+                executor=EXECUTORS[executor](),
+                seeds=None if seeds is None else parse_seeds(seeds),
+                force=force,
+                resume=resume,
+                progress=progress,
+            )
+    except UsageError as error:
+        raise UsageError(" | ".join((str(error), *notes))) from error
+    for line in notes:
         say(line)
-    where = out or Path("runs") / str(tree["name"])
-    with bar("episodes") as progress:
-        done = run(
-            tree,
-            where,
-            executor=EXECUTORS[executor](),
-            seeds=parse_seeds(seeds) if seeds else None,
-            force=force,
-            resume=resume,
-            progress=progress,
-        )
     typer.echo(terminal_tables(done))
     if report:
         from marketeval.apps.report.page import write_report
