@@ -1,7 +1,7 @@
 """Two sellers, two items, two steps: every number below was worked out by hand.
 
 Ann and Bob start with 200. Ten apples (base 10) and six pears (base 20) are offered per step; four
-shoppers want four units each. With seed 22 they want, in order of arrival, apples, pears, apples,
+shoppers want four units each. With seed 110 they want, in order of arrival, apples, pears, apples,
 apples in the first step and apples, pears, apples, pears in the second. All see both sellers.
 Holding costs a tenth of what the stock cost. The whole log is kept in `playthrough.txt`.
 """
@@ -44,7 +44,7 @@ BOB = Scripted(
 
 @cache
 def log():
-    return play(SPEC, {"ann": ANN, "bob": BOB}, seeds=[22])
+    return play(SPEC, {"ann": ANN, "bob": BOB}, seeds=[110])
 
 
 def rows(kind, *columns):

@@ -47,7 +47,7 @@ class Demand:
         each, rest = divmod(wanted, buyers)
         need = np.full(buyers, each, np.int64)
         if rest:
-            need[streams["extra"].permutation(step, buyers)[:rest]] += 1
+            need[streams["extra"].sample(step, buyers, rest)] += 1
         u = streams["tribe"].uniform(0 if self._stay else step, buyers)
         tribe = np.asarray(np.searchsorted(self._shares, u, side="right"), np.int64)
         arrival = streams["arrival"].permutation(step, buyers)
