@@ -43,6 +43,16 @@ def test_documents_name_no_folder_of_one_machine() -> None:
         assert not re.search(r"(?<![\w.])/(work|tmp|home|root)\b", document.read_text("utf-8"))
 
 
+@pytest.mark.parametrize("document", [*DOCUMENTS[:1], ROOT / "docs" / "how-to-add.md"])
+def test_the_files_where_one_adds_something_are_there(document: Path) -> None:
+    rows = re.findall(r"^\|.*\|$", document.read_text("utf-8"), re.MULTILINE)
+    named = re.findall(r"`([a-z_]+/[a-z_/]*(?:\.py)?)`", "\n".join(rows))
+    assert len(named) > 6
+    for one in named:
+        inside = ROOT / "src" / "marketeval" / one
+        assert inside.exists() or one.startswith("runs/"), one
+
+
 def _anchors(document: Path) -> set[str]:
     """The anchors of a document's headings, as GitHub makes them."""
     text = re.sub(r"^```.*?^```$", "", document.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)

@@ -201,7 +201,18 @@ def play(rules: Rules, tables: Tables, draws: Draws, state: State, users: int, o
                     continue
                 state.last[user] = agent
                 exposure[agent] += 1.0
-                _answer(tables, draws, state, agent, out.question[at], step, slot, out, at)
+                if state.failing_until[agent] > step:
+                    out.score[at] = out.cost[at] = out.latency[at] = 0.0
+                    out.status[at] = OUTAGE
+                else:
+                    score, grade, cost, latency = _answer(
+                        tables, draws, agent, out.question[at], step, slot, state.quality[agent]
+                    )
+                    out.score[at], out.grade[at] = score, grade
+                    out.cost[at] = cost * state.price[agent]
+                    out.latency[at] = latency * state.latency[agent]
+                    if score != score:
+                        out.status[at] = MISSING
                 if out.status[at] == MISSING:
                     continue
                 signal = rules.signal_of_grade[out.grade[at]]
@@ -302,21 +313,9 @@ def _apply(rules: Rules, state: State, change: int) -> None:
 
 @inline
 def _answer(
-    tables: Tables,
-    draws: Draws,
-    state: State,
-    agent: int,
-    question: int,
-    step: int,
-    slot: int,
-    out: Columns,
-    at: int,
-) -> None:
-    """The outcome of one question asked of one agent, into row `at` of the columns."""
-    if state.failing_until[agent] > step:
-        out.score[at] = out.cost[at] = out.latency[at] = 0.0
-        out.status[at] = OUTAGE
-        return
+    tables: Tables, draws: Draws, agent: int, question: int, step: int, slot: int, change: float
+) -> tuple[float, int, float, float]:
+    """Score, grade, cost and latency of one answer; `change` is the change of its quality."""
     grade = UNGRADED
     if tables.mode[agent] == RECORDED:
         first = tables.starts[tables.offset[agent] + question]
@@ -324,7 +323,7 @@ def _answer(
         if samples > 1:
             first += int(draw_uniform(draws.sample[agent], step, slot) * samples)
         score, cost, latency = tables.score[first], tables.costs[first], tables.latencies[first]
-        grade = tables.grade[first]
+        grade = int(tables.grade[first])
     else:
         if tables.mode[agent] == FIXED:
             u = draw_uniform(draws.knows[agent], 0, question)
@@ -332,14 +331,9 @@ def _answer(
             u = draw_uniform(draws.outcome[agent], step, slot)
         score = 1.0 if u < tables.rate[agent] else 0.0
         cost, latency = tables.cost[agent], tables.latency[agent]
-    change = state.quality[agent]
     if change != 0.0 and draw_uniform(draws.quality[agent], step, slot) < abs(change):
         if change > 0.0 and score == score:
             score, grade = 1.0, (grade if grade == UNGRADED else CORRECT)
         elif change < 0.0 and score > 0.0:
             score, grade = 0.0, (grade if grade == UNGRADED else INCORRECT)
-    out.score[at], out.grade[at] = score, grade
-    out.cost[at] = cost * state.price[agent]
-    out.latency[at] = latency * state.latency[agent]
-    if score != score:
-        out.status[at] = MISSING
+    return score, grade, cost, latency
