@@ -152,6 +152,13 @@ def _similarity(told: Told) -> Picture | None:
     )
 
 
+def _dots(names: Sequence[str]) -> Chart:
+    """A colour per name, with filled circles in the legend."""
+    colour = colours(names)
+    colour.legend = alt.Legend(columns=4, symbolType="circle", symbolStrokeWidth=0, symbolSize=90)
+    return colour
+
+
 def _map(told: Told) -> Picture | None:
     """Principal components of the mean similarities to the tribes, one panel per step."""
     tables = [told.series(f'MMS(tribe="{one}", by=step)') for one in told.tribes]
@@ -185,7 +192,7 @@ def _map(told: Told) -> Picture | None:
         .encode(
             alt.X("x:Q", title="component 1"),
             alt.Y("mean:Q", title="component 2"),
-            color=colours(list(shown.values())),
+            color=_dots(list(shown.values())),
             description="is:N",
         )
         .properties(width=WIDTH // 3 - 20, height=140)
