@@ -106,9 +106,9 @@ def test_the_kinds_of_learning_are_those_of_the_code() -> None:
 
 
 def test_every_metric_is_in_the_table_of_metrics_of_its_family() -> None:
-    for document, retail in ((MODEL, False), (RETAIL, True)):
+    for document, theirs in ((MODEL, False), (RETAIL, True)):
         written = [name for row in table(document, "Metrics") for name in code(row[0])]
-        known = [name for name in METRICS if issubclass(METRICS[name], Kept) == retail]
+        known = [name for name in METRICS if issubclass(METRICS[name], Kept) == theirs]
         assert sorted(name.partition("(")[0] for name in written) == sorted(known)
 
 

@@ -135,6 +135,7 @@ def _consider(
 ) -> None:
     sellers = who.size
     keys = np.empty(seen.shape[1])
+    draws = np.empty(sellers)
     for buyer in range(start, stop):
         row = weights[kind[buyer]]
         size = min(sizes[kind[buyer]], sellers)
@@ -159,11 +160,13 @@ def _consider(
                     seen[buyer, met] = who[chosen]
                     met += 1
             continue
+        for seller in range(sellers):  # a loop of its own, which the compiler can run in parallel
+            draws[seller] = draw_uniform(codes[seller], step, buyer)
         worst = 0  # the place of the largest key kept so far
         filled = 0
         for seller in range(sellers):
             weight = row[seller] * (factor if seller == favoured else 1.0)
-            u = draw_uniform(codes[seller], step, buyer)
+            u = draws[seller]
             if rule == 2:
                 key = _rank_key(weight, u)
             else:  # -log(1 - u) >= u: most sellers are out without a logarithm

@@ -9,9 +9,9 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import resources
 from pathlib import Path
-from functools import cache
 from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
 import yaml

@@ -63,11 +63,11 @@ def bundle(
     budget = min(max(budget, 0.0), max(briefing.funds, 0))
     part = min(budget / value, 1.0) if value > 0 else 0.0
     quantity = np.floor(share * part + 1e-9).astype(np.int64)
+    # what is left over buys one more of the items that were cut most, while it lasts
+    more = np.flatnonzero(quantity + 1 <= share)
+    more = more[np.argsort(quantity[more] - share[more] * part, kind="stable")]
     left = budget - float((quantity * unit).sum())
-    for item in np.argsort(np.floor(share * part + 1e-9) - share * part, kind="stable"):
-        if unit[item] <= left and quantity[item] < share[item]:
-            quantity[item] += 1
-            left -= float(unit[item])
+    quantity[more[np.cumsum(unit[more]) <= left]] += 1
     return Bid(quantity=np.minimum(quantity, briefing.quantity), price=unit)
 
 
