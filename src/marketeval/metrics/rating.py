@@ -3,9 +3,9 @@
     P(a beats b) = s_a / (s_a + s_b)
 
 A game with several players counts as all its pairs, a tie as half a win each way. Strengths are the
-maximum of the likelihood with a prior of one drawn game against a player of strength 1, so that they
-are finite however the games went; found by minorisation and maximisation (Hunter, 2004), shown on
-Elo's scale, 1500 + 400 log10 s, on which 400 points are odds of ten to one.
+maximum of the likelihood with a prior of one drawn game against a player of strength 1, so that
+they are finite however the games went; found by minorisation and maximisation (Hunter, 2004), and
+shown on Elo's scale, 1500 + 400 log10 s, on which 400 points are odds of ten to one.
 """
 
 from __future__ import annotations
