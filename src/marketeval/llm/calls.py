@@ -354,5 +354,3 @@ async def all_of(work: Iterable[Awaitable[T]]) -> list[T]:
         if isinstance(one, BaseException):
             raise one
     return [one for one in done if not isinstance(one, BaseException)]
-
-

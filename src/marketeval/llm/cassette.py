@@ -376,9 +376,7 @@ class Cassette:
         file = _connected(self.path)
         file.executescript(_TABLES)
         file.execute(f"PRAGMA user_version = {VERSION}")
-        file.execute(
-            "INSERT OR IGNORE INTO scenario VALUES (?, ?)", (self._scenario, self._name)
-        )
+        file.execute("INSERT OR IGNORE INTO scenario VALUES (?, ?)", (self._scenario, self._name))
         file.commit()
         return file
 

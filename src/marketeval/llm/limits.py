@@ -16,6 +16,7 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 from marketeval.llm.client import CallError, Completion, StopError, TransientError
 
@@ -137,7 +138,8 @@ class Limiter:
     def stop(self, reason: StopError) -> None:
         """Start nothing more: whoever waits is told, whatever runs goes on."""
         self._stopped = reason
-        for future in (*(future for future, _ in self._waiting), *self._sleeping):
+        told: list[asyncio.Future[Any]] = [future for future, _ in self._waiting]
+        for future in (*told, *self._sleeping):
             if not future.done() and not future.get_loop().is_closed():
                 future.set_exception(reason)
         self._waiting.clear()

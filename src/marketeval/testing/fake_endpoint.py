@@ -47,7 +47,9 @@ class Fault:
 Faults = Callable[[int, Body], Fault | None]  # number of the request (from 1) and its body
 
 
-def status(code: int, *, retry_after_s: float | None = None, message: str = "told to fail") -> Fault:
+def status(
+    code: int, *, retry_after_s: float | None = None, message: str = "told to fail"
+) -> Fault:
     """A fault that answers with an HTTP status."""
     return Fault(status=code, retry_after_s=retry_after_s, message=message)
 
@@ -70,7 +72,9 @@ def first(count: int, fault: Fault) -> Faults:
 def refusing(*forms: str) -> Faults:
     """An endpoint that does not know these types of response_format."""
     refusal = status(400, message="response_format is not supported by this model")
-    return lambda number, body: refusal if body.get("response_format", {}).get("type") in forms else None
+    return lambda number, body: (
+        refusal if body.get("response_format", {}).get("type") in forms else None
+    )
 
 
 def hashed(body: Body) -> str:
@@ -150,9 +154,7 @@ class FakeEndpoint:
         self._connections.add(task)
         task.add_done_callback(self._connections.discard)
 
-    async def _connection(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer the requests of one connection, one after the other."""
         try:
             while True:

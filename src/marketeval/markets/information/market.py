@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketeval.actions.information import Answers
+from marketeval.actions.information import Answers, Grades
 from marketeval.core.log import EventKind, EventLog
 from marketeval.core.market import Request, Script
 from marketeval.core.streams import Streams
@@ -27,6 +27,7 @@ from marketeval.markets.information.supply import Supply
 from marketeval.markets.information.wave import BY_USER, TOGETHER, Outcomes, waves
 
 Integers = NDArray[np.int64]
+JUDGE = "judge"  # the seat that grades answers in words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,11 +47,35 @@ class Generator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Questions:
-    """The pool: ids in the data's order, the topic of each, and the names of the topics."""
+    """The pool: ids in the data's order, the topic of each, and the names of the topics.
+
+    Where seats answer in words, `texts` holds the questions and `golds` the accepted answers to
+    each (none where a judge does without).
+    """
 
     items: Sequence[str]
     topics: Integers
     topic_names: Sequence[str] = ("all",)
+    texts: Sequence[str] | None = None
+    golds: Sequence[Sequence[str]] | None = None
+
+    def batch(self, questions: Integers, slots: Integers) -> dict[str, Any]:
+        """What a seat is told of some questions, in columns (any: arrays and texts)."""
+        columns: dict[str, Any] = {"question": questions, "slot": slots}
+        if self.texts is not None:
+            columns["asked"] = [self.texts[question] for question in questions]
+        return columns
+
+    def to_grade(
+        self, questions: Integers, slots: Integers, texts: Sequence[str]
+    ) -> dict[str, Any]:
+        """What a judge is told of some answers, in columns (any: as above)."""
+        golds = self.golds
+        return {
+            **self.batch(questions, slots),
+            "text": texts,
+            "gold": [() if golds is None else golds[question] for question in questions],
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,13 +132,29 @@ class InformationMarket:
                         action=Answers,
                         step=step,
                         draws=draws[agent],
-                        briefing=self.questions,
-                        batch={"question": asked.questions[slots], "slot": slots},
+                        briefing=None if self.questions.texts else self.questions,
+                        batch=self.questions.batch(asked.questions[slots], slots),
                     )
                     for agent, slots in calls
                 ]
                 for (agent, slots), action in zip(calls, actions, strict=True):
                     outcomes.take(agent, slots, action, step=step, supply=supply)
+
+                # What was answered in words is graded by the judge.
+                if (slots := outcomes.ungraded()).size:
+                    (grades,) = yield [
+                        Request(
+                            seat=JUDGE,
+                            decision="grade",
+                            action=Grades,
+                            step=step,
+                            draws=streams.of(JUDGE),
+                            batch=self.questions.to_grade(
+                                asked.questions[slots], slots, outcomes.texts(slots)
+                            ),
+                        )
+                    ]
+                    outcomes.grade_answers(slots, grades, step=step, supply=supply)
 
                 # The outcome is worth something to the user, who learns from it.
                 outcomes.signals(wave, self._signal_of_grade)
