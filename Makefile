@@ -27,7 +27,7 @@ slow: $(VENV)/installed  ## the checks that take minutes
 	$(BIN)/python -m pytest -m slow
 
 bench: $(VENV)/installed  ## ratios within one run
-	$(BIN)/python benchmarks/bench.py
+	for one in benchmarks/*.py; do $(BIN)/python $$one || exit 1; done
 
 clean:
 	rm -rf $(VENV) runs

@@ -156,10 +156,10 @@ def test_a_newcomer_leaves_the_incumbents_keyed_ties_as_they_were():
     assert agree(stayed.astype(int), [0.25, 0.75])
 
 
-@pytest.mark.parametrize(("rule", "learning"), RULES_AND_LEARNING)
+@pytest.mark.parametrize(
+    ("rule", "learning"), [pair for pair in RULES_AND_LEARNING if pair[0] != "ucb1"]
+)  # UCB1's bounds depend on everybody's counts by definition
 def test_a_newcomer_takes_choices_but_never_moves_one_between_incumbents(rule, learning):
-    if rule == "ucb1":
-        pytest.skip("its bound depends on all counts by definition")
     incumbents = ask(
         rule, [0.3, 0.2, 0.4], [1.0, 1.0, 1.0], learning=learning, theta=0.2, seats=["a", "b", "d"]
     )[0]

@@ -14,7 +14,8 @@ from golden_log import GOLDEN, LATE, golden
 from outcome_rule import F1, letter
 
 from marketeval.adapters.marketplace_eval import write_log
-from marketeval.agents.recorded import AnswerTable, Recorded
+from marketeval.actions.information import AnswerTable
+from marketeval.agents.recorded import Recorded
 from marketeval.core.drive import lockstep
 from marketeval.core.log import EventLog
 from marketeval.core.streams import Streams
@@ -34,8 +35,8 @@ class Watched(InformationMarket):
 
     seen: list[Population] = field(default_factory=list)
 
-    def _open(self, streams: Streams, log: EventLog) -> tuple[Supply, Population]:
-        supply, users = super()._open(streams, log)
+    def open(self, streams: Streams, log: EventLog) -> tuple[Supply, Population]:
+        supply, users = super().open(streams, log)
         self.seen.append(users)
         return supply, users
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+NO_OUTCOME = "no recorded outcome"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +31,7 @@ class Answers:
     cost_usd: NDArray[np.float64] | None = None
     latency_s: NDArray[np.float64] | None = None
     text: Sequence[str] | None = None
-    reason: str | Sequence[str] = "no recorded outcome"
+    reason: str | Sequence[str] = NO_OUTCOME
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,3 +53,37 @@ class Grades:
     judges: Sequence[str] = ()
     scores: NDArray[np.float64] | None = None
     grades: NDArray[np.int8] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTable:
+    """One system's recorded outcomes, one row per recorded answer.
+
+    The answers to question i are rows `starts[i]` to `starts[i + 1]`, one per recorded sample.
+    `score` in [0, 1], NaN where the outcome is missing; the other columns are None where the data
+    have none; `grade` holds codes of `events.information.GRADES`.
+    """
+
+    starts: NDArray[np.int64]
+    score: NDArray[np.float64]
+    grade: NDArray[np.int8] | None = None
+    cost_usd: NDArray[np.float64] | None = None
+    latency_s: NDArray[np.float64] | None = None
+    text: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuccessRate:
+    """Right with probability `rate`: anew for each answer, or `fixed` per question."""
+
+    rate: float
+    fixed: bool = False
+    cost_usd: float | None = None
+    latency_s: float | None = None
+
+
+@runtime_checkable
+class TableBacked(Protocol):
+    """An agent whose answers are known beforehand, so that nobody need be asked."""
+
+    def as_table(self) -> AnswerTable | SuccessRate: ...

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from marketeval.actions.information import Answers
+from marketeval.actions.information import Answers, SuccessRate
 from marketeval.core.market import Request
 
 
@@ -26,6 +26,12 @@ class Bernoulli:
     immediate: bool = True
     deterministic: bool = True
     privileged: bool = False
+
+    def as_table(self) -> SuccessRate:
+        """The rate and constants that this agent's answers follow."""
+        return SuccessRate(
+            rate=self.rate, fixed=self.fixed, cost_usd=self.cost_usd, latency_s=self.latency_s
+        )
 
     async def act(self, request: Request) -> Answers:
         """One keyed draw per answer: by its slot, or by its question if `fixed`."""

@@ -5,27 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marketeval.actions.information import Answers
+from marketeval.actions.information import Answers, AnswerTable
 from marketeval.core.market import Request
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerTable:
-    """One system's recorded outcomes, one row per recorded answer.
-
-    The answers to question i are rows `starts[i]` to `starts[i + 1]`, one per recorded sample.
-    `score` in [0, 1], NaN where the outcome is missing; the other columns are None where the data
-    have none; `grade` holds codes of `events.information.GRADES`.
-    """
-
-    starts: NDArray[np.int64]
-    score: NDArray[np.float64]
-    grade: NDArray[np.int8] | None = None
-    cost_usd: NDArray[np.float64] | None = None
-    latency_s: NDArray[np.float64] | None = None
-    text: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +18,10 @@ class Recorded:
     immediate: bool = True
     deterministic: bool = True
     privileged: bool = False
+
+    def as_table(self) -> AnswerTable:
+        """All that this agent will ever answer."""
+        return self.table
 
     async def act(self, request: Request) -> Answers:
         """The recorded outcome of each question of the batch."""

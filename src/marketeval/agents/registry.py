@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from marketeval.agents.recorded import AnswerTable
+from marketeval.actions.information import AnswerTable
 from marketeval.agents.bernoulli import Bernoulli
 from marketeval.agents.recorded import Recorded
 from marketeval.core.errors import ScenarioError, UnknownNameError
@@ -111,7 +111,12 @@ def recorded(order: Order) -> Agent:
             f"another agent with --seat {order.seat}=AGENT"
         )
     if model not in order.tables:
-        raise UnknownNameError("model", model, order.tables)
+        raise UnknownNameError(
+            f"model of seat '{order.seat}'",
+            model,
+            order.tables,
+            hint=f" (name one with --seat {order.seat}=recorded#MODEL)",
+        )
     return Recorded(order.tables[model])
 
 

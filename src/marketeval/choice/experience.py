@@ -8,10 +8,57 @@ from numpy.typing import NDArray
 from marketeval.choice import character as c
 from marketeval.choice.preference import learn
 from marketeval.choice.utility import reliability, utility
-from marketeval.core.compiled import kernel
+from marketeval.core.compiled import inline, kernel
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+
+@inline
+def experience_one(
+    character: Floats,
+    user: int,
+    agent: int,
+    quality: float,
+    quality_signal: float,
+    cost: float,
+    latency: float,
+    first: Floats,
+    second: Floats,
+    successes: Floats,
+    trials: Floats,
+    mood: Floats,
+    discontent: Integers,
+) -> tuple[float, float]:
+    """One user's outcome: signal and utility; `first` and `second` are the user's row."""
+    trust = 0.5
+    if trials.shape[0] > 0:
+        trust = reliability(successes[user, agent], trials[user, agent])
+        successes[user, agent] += quality
+        trials[user, agent] += 1.0
+    alpha, beta = character[c.ALPHA], character[c.BETA]
+    gamma, delta = character[c.GAMMA], character[c.DELTA]
+    signal = utility(quality_signal, cost, latency, trust, alpha, beta, gamma, delta)
+    worth = utility(quality, cost, latency, trust, alpha, beta, gamma, delta)
+    if signal != signal:  # a cost or latency that counts is unknown
+        return signal, worth
+    learn(
+        int(character[c.LEARNING]),
+        first,
+        second,
+        agent,
+        signal,
+        character[c.RATE],
+        character[c.FLOOR],
+        character[c.FORGETTING],
+        character[c.PRIOR],
+    )
+    if mood[user] == mood[user]:
+        mood[user] += character[c.MOOD_RATE] * (worth - mood[user])
+    else:
+        mood[user] = worth
+    discontent[user] = discontent[user] + 1 if mood[user] < character[c.LEAVES_BELOW] else 0
+    return signal, worth
 
 
 @kernel
@@ -50,36 +97,19 @@ def experience(
         last[user] = agent
         if not counts[place]:
             continue
-        mine = characters[segments[user]]
-        trust = 0.5
-        if trials.shape[0] > 0:
-            trust = reliability(successes[user, agent], trials[user, agent])
-            successes[user, agent] += quality[place]
-            trials[user, agent] += 1.0
-        signals[place] = utility(
-            quality_signal[place], cost[place], latency[place], trust,
-            mine[c.ALPHA], mine[c.BETA], mine[c.GAMMA], mine[c.DELTA],
-        )  # fmt: skip
-        utilities[place] = utility(
-            quality[place], cost[place], latency[place], trust,
-            mine[c.ALPHA], mine[c.BETA], mine[c.GAMMA], mine[c.DELTA],
-        )  # fmt: skip
-        if signals[place] != signals[place]:  # a cost or latency that counts is unknown
-            continue
-        learn(
-            int(mine[c.LEARNING]),
+        signals[place], utilities[place] = experience_one(
+            characters[segments[user]],
+            user,
+            agent,
+            quality[place],
+            quality_signal[place],
+            cost[place],
+            latency[place],
             first[rows[place]],
             second[rows[place]],
-            agent,
-            signals[place],
-            mine[c.RATE],
-            mine[c.FLOOR],
-            mine[c.FORGETTING],
-            mine[c.PRIOR],
+            successes,
+            trials,
+            mood,
+            discontent,
         )
-        if mood[user] == mood[user]:
-            mood[user] += mine[c.MOOD_RATE] * (utilities[place] - mood[user])
-        else:
-            mood[user] = utilities[place]
-        discontent[user] = discontent[user] + 1 if mood[user] < mine[c.LEAVES_BELOW] else 0
     return signals, utilities

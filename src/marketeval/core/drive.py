@@ -88,7 +88,9 @@ async def lockstep_async(
             break
         asked = [(_agent_for(request, seats), request) for request in requests]
         if all(agent.immediate for agent, _ in asked):
-            actions: Sequence[Action] = [await _ask(agent, request, turn) for agent, request in asked]
+            actions: Sequence[Action] = [
+                await _ask(agent, request, turn) for agent, request in asked
+            ]
         else:
             actions = await _all_of([_ask(agent, request, turn) for agent, request in asked])
         if record is not None:

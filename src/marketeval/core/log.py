@@ -200,6 +200,23 @@ class EventLog:
 
     def append(self, kind: str, /, **columns: Any) -> None:  # any: arrays and scalars alike
         """Add events: arrays of one length and scalars, which are repeated to that length."""
+        if self._add(kind, columns, self._turn):
+            self._turn += 1
+
+    def extend(self, kind: str, turns: Values, /, **columns: Any) -> None:  # any: as in append
+        """Add the events of many turns at once, each row with its own turn.
+
+        For episodes that are played without asking anybody: the log is then the one that an
+        append per turn gives. Say with `pass_turns` how many turns there were.
+        """
+        self._add(kind, columns, turns)
+
+    def pass_turns(self, count: int) -> None:
+        """Let the next append be `count` turns later."""
+        self._turn += count
+
+    def _add(self, kind: str, columns: Mapping[str, Any], turns: Values | int) -> int:
+        """Copy rows into the open part of a kind; how many there were."""
         buffer = self._buffers.get(kind) or self._open(kind)
         if columns.keys() != buffer.names:
             _refuse_names(buffer.kind, columns.keys())
@@ -236,9 +253,9 @@ class EventLog:
                     continue
             _store(kind, column, (low, high), value, target, rows)
         buffer.arrays[-2][rows] = self._seed
-        buffer.arrays[-1][rows] = self._turn
+        buffer.arrays[-1][rows] = turns
         buffer.count += count
-        self._turn += 1
+        return count
 
     def shared(self, kind: str, /, **columns: Any) -> None:  # any: as in append
         """Add, once for all episodes of this log, what holds for every seed.

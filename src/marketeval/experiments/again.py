@@ -8,11 +8,12 @@ from marketeval.core.drive import lockstep
 from marketeval.core.errors import ReplayError, UsageError
 from marketeval.core.log import EventLog, combine_digests
 from marketeval.experiments.assembly import assemble
+from marketeval.experiments.engines import Engine, engine_for, playable
 from marketeval.experiments.run_directory import RunDirectory
 
 
 def replay_run(
-    run: RunDirectory, *, progress: Callable[[int, int], None]
+    run: RunDirectory, *, engine: Engine = "auto", progress: Callable[[int, int], None]
 ) -> Iterator[tuple[str, int, str]]:
     """Name, number of episodes and log digest of the run and of each control, once each is checked.
 
@@ -31,10 +32,11 @@ def replay_run(
         experiment = assemble(arm.scenario)
         if dict(experiment.hashes) != manifest.data:
             raise UsageError(f"{arm.path}: the tables of answers have changed since the run")
+        market, seats = playable(experiment, engine_for(experiment, engine))
         shared = ""
         for seed, recorded in manifest.digests().items():
             log = EventLog(experiment.market.events)
-            digest = lockstep(experiment.market, experiment.seats, seed=seed, log=log)
+            digest = lockstep(market, seats, seed=seed, log=log)
             if digest != recorded:
                 raise ReplayError(
                     f"{name}, seed {seed}: the episode differs from the recorded one "

@@ -10,12 +10,14 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
+from typing import Literal
 
 import marketeval
 from marketeval.core.drive import lockstep
 from marketeval.core.errors import MarketevalError, RunError, ScenarioError, UsageError
 from marketeval.core.log import EventLog
 from marketeval.experiments.assembly import Experiment, assemble
+from marketeval.experiments.engines import Engine, engine_for, playable
 from marketeval.experiments.executors import Executor
 from marketeval.experiments.run_directory import (
     Manifest,
@@ -52,6 +54,7 @@ class Piece:
     number: int
     seeds: Sequence[int]
     data: tuple[tuple[str, str], ...]  # the file hashes that were checked
+    engine: Literal["general", "compiled"]
 
 
 def arms_of(tree: Tree) -> dict[str, Experiment]:
@@ -90,6 +93,7 @@ def run(
     seeds: Sequence[int] | None = None,
     force: bool = False,
     resume: bool = False,
+    engine: Engine = "auto",
     progress: Progress | None = None,
 ) -> RunDirectory:
     """Play a scenario and its controls on the same seeds, compute the metrics, return the run.
@@ -102,6 +106,7 @@ def run(
     RunError : it failed on its way; the run directory holds what was finished
     """
     arms = arms_of(tree)
+    engines = {name: engine_for(arm, engine) for name, arm in arms.items()}
     if seeds is None:
         seeds = parse_seeds(arms[""].scenario.seeds)
     done: dict[str, tuple[Unit, ...]] = {}
@@ -112,8 +117,8 @@ def run(
     unfinished = [name for name in arms if not (done and _is_finished(_folder(out, name)))]
     try:
         for name in unfinished:
-            _open(_folder(out, name), arms[name], seeds, done.get(name, ()))
-        _play(out, arms, seeds, done, executor, progress or (lambda done, total: None))
+            _open(_folder(out, name), arms[name], engines[name], seeds, done.get(name, ()))
+        _play(out, arms, seeds, done, executor, engines, progress or (lambda done, total: None))
         for name in unfinished:
             _close(_folder(out, name))
     except BaseException as error:
@@ -139,8 +144,9 @@ def play_piece(piece: Piece) -> Unit:
     experiment = _experiment(text, piece.data)
     sink = PartSink(piece.path, piece.number)
     log = EventLog(experiment.market.events, sink=sink)
+    market, seats = playable(experiment, piece.engine)
     for seed in piece.seeds:
-        lockstep(experiment.market, experiment.seats, seed=seed, log=log)
+        lockstep(market, seats, seed=seed, log=log)
     log.close()
     return Unit(
         number=piece.number, digests=log.digests, shared=log.shared_digest, events=sink.rows
@@ -153,6 +159,7 @@ def _play(
     seeds: Sequence[int],
     done: Mapping[str, Sequence[Unit]],
     executor: Executor,
+    engines: Mapping[str, Literal["general", "compiled"]],
     progress: Progress,
 ) -> None:
     finished = {name: list(done.get(name, ())) for name in arms}
@@ -160,7 +167,7 @@ def _play(
     for name in arms:
         have = {unit.number for unit in finished[name]}
         pieces += [
-            Piece(_folder(out, name), number, part, tuple(arms[name].hashes.items()))
+            Piece(_folder(out, name), number, part, tuple(arms[name].hashes.items()), engines[name])
             for number, part in enumerate(cut(seeds))
             if number not in have
         ]
@@ -199,7 +206,9 @@ def _experiment(text: str, data: tuple[tuple[str, str], ...]) -> Experiment:
     return experiment
 
 
-def _open(path: Path, arm: Experiment, seeds: Sequence[int], done: Sequence[Unit]) -> None:
+def _open(
+    path: Path, arm: Experiment, engine: str, seeds: Sequence[int], done: Sequence[Unit]
+) -> None:
     path.mkdir(parents=True, exist_ok=True)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     started = RunDirectory(path).manifest.started if done else now
@@ -213,7 +222,7 @@ def _open(path: Path, arm: Experiment, seeds: Sequence[int], done: Sequence[Unit
             description=scenario.description,
             family=scenario.family,
             version=marketeval.__version__,
-            engine="general",
+            engine=engine,
             seeds=seeds_text(seeds),
             data=dict(arm.hashes),
             python=platform.python_version(),

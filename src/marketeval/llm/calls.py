@@ -95,7 +95,7 @@ class Calls:
         seat: str,
         sample: str = "0",
         schema: Schema | None = None,
-        parameters: Parameters = Parameters(),  # noqa: B008 - frozen
+        parameters: Parameters = Parameters(),
     ) -> Call:
         """One call, from the cassette or made now; recorded before it is returned.
 

@@ -86,7 +86,7 @@ class Model(Protocol):
         messages: Sequence[Message],
         *,
         schema: Schema | None = None,
-        parameters: Parameters = Parameters(),  # noqa: B008 - frozen
+        parameters: Parameters = Parameters(),
     ) -> Completion: ...
 
     async def close(self) -> None: ...

@@ -77,7 +77,7 @@ class LocalModel:
         messages: Sequence[Message],
         *,
         schema: Schema | None = None,
-        parameters: Parameters = Parameters(),  # noqa: B008 - frozen
+        parameters: Parameters = Parameters(),
     ) -> Completion:
         """One attempt at one completion."""
         if self._client is None:

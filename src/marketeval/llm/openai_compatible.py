@@ -104,7 +104,7 @@ class OpenAICompatible:
         messages: Sequence[Message],
         *,
         schema: Schema | None = None,
-        parameters: Parameters = Parameters(),  # noqa: B008 - frozen
+        parameters: Parameters = Parameters(),
     ) -> Completion:
         """One attempt at one chat completion."""
         import openai

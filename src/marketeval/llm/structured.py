@@ -65,7 +65,7 @@ async def ask(
     *,
     seat: str,
     sample: str = "0",
-    parameters: Parameters = Parameters(),  # noqa: B008 - frozen
+    parameters: Parameters = Parameters(),
 ) -> Parsed[T]:
     """Ask for JSON that fits a schema and read it with `read`, which raises ValueError if it
     cannot.

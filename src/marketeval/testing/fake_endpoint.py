@@ -160,10 +160,10 @@ class FakeEndpoint:
             while True:
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
                 lines = head.split("\r\n")
-                headers = dict(
-                    (name.strip().lower(), value.strip())
+                headers = {
+                    name.strip().lower(): value.strip()
                     for name, _, value in (line.partition(":") for line in lines[1:] if line)
-                )
+                }
                 raw = await reader.readexactly(int(headers.get("content-length", 0)))
                 self.headers = headers
                 if lines[0].startswith("GET"):

@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 from hypothesis import strategies as st
 
-from marketeval.actions.information import Answers
+from marketeval.actions.information import Answers, AnswerTable
 from marketeval.agents.bernoulli import Bernoulli
-from marketeval.agents.recorded import AnswerTable, Recorded
+from marketeval.agents.recorded import Recorded
 from marketeval.core.drive import lockstep
 from marketeval.core.log import EventLog
 from marketeval.markets.information import market as market_module

@@ -20,6 +20,7 @@ from marketeval.core.errors import MarketevalError, UsageError
 Mistake: type[Exception] = typer.BadParameter.__mro__[
     1
 ]  # the usage error of the command-line parser
+BY_INTERRUPT = 130  # what the parser's library makes of an interrupt
 ParserError: type[Exception] = typer.BadParameter.__mro__[2]
 
 app = typer.Typer(
@@ -28,6 +29,7 @@ app = typer.Typer(
     epilog="First steps: marketeval run late-entry-qwen3, then open the report it names.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 
@@ -64,6 +66,8 @@ def run(arguments: list[str] | None = None) -> int:
     try:
         result = app(args=arguments, standalone_mode=False)
         sys.stdout.flush()
+        if result == BY_INTERRUPT:
+            raise KeyboardInterrupt
         return result if isinstance(result, int) else 0
     except UsageError as error:
         return _fail(2, str(error))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from marketeval.core.log import EventKind, EventLog
 from marketeval.core.market import Request, Script
 from marketeval.core.streams import Streams
 from marketeval.events import information as events
+from marketeval.markets.information.facts import Facts, Generator, Questions, as_event, introduce
 from marketeval.markets.information.population import Population
 from marketeval.markets.information.reference import as_in_the_reference
 from marketeval.markets.information.scenario import Information, Intervention
@@ -28,54 +29,6 @@ from marketeval.markets.information.wave import BY_USER, TOGETHER, Outcomes, wav
 
 Integers = NDArray[np.int64]
 JUDGE = "judge"  # the seat that grades answers in words
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Generator:
-    """A competitor: its seat, its label, when it enters, and its static benchmark result."""
-
-    seat: str
-    label: str
-    enters: int = 0
-    privileged: bool = False
-    items: int = 0
-    correct: float = np.nan
-    attempted: float = np.nan
-    accuracy: float = np.nan
-    f_score: float = np.nan
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Questions:
-    """The pool: ids in the data's order, the topic of each, and the names of the topics.
-
-    Where seats answer in words, `texts` holds the questions and `golds` the accepted answers to
-    each (none where a judge does without).
-    """
-
-    items: Sequence[str]
-    topics: Integers
-    topic_names: Sequence[str] = ("all",)
-    texts: Sequence[str] | None = None
-    golds: Sequence[Sequence[str]] | None = None
-
-    def batch(self, questions: Integers, slots: Integers) -> dict[str, Any]:
-        """What a seat is told of some questions, in columns (any: arrays and texts)."""
-        columns: dict[str, Any] = {"question": questions, "slot": slots}
-        if self.texts is not None:
-            columns["asked"] = [self.texts[question] for question in questions]
-        return columns
-
-    def to_grade(
-        self, questions: Integers, slots: Integers, texts: Sequence[str]
-    ) -> dict[str, Any]:
-        """What a judge is told of some answers, in columns (any: as above)."""
-        golds = self.golds
-        return {
-            **self.batch(questions, slots),
-            "text": texts,
-            "gold": [() if golds is None else golds[question] for question in questions],
-        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,15 +48,15 @@ class InformationMarket:
     def play(self, streams: Streams, log: EventLog) -> Script:
         """One episode: N users, K of them per step, each asks one generator and learns from it."""
         spec = self.spec
-        supply, users = self._open(streams, log)
+        supply, users = self.open(streams, log)
         demand = self._schedule(streams, users, supply)
         exposure = np.zeros(len(self.agents))
         seats = [agent.seat for agent in self.agents]
-        draws = [streams.of(seat) for seat in seats]
+        draws = [streams.of(f"{seat}/agent") for seat in seats]
 
         for step in range(spec.horizon):
             # The market changes: agents enter or leave, get dearer, slower, better or worse.
-            for change in self._changes.get(step, ()):
+            for change in self.changes.get(step, ()):
                 self._apply(change, supply, users, log)
             for newcomer in users.arrive(step):
                 log.append("user", user=newcomer, segment=users.segment[newcomer], arrived=step)
@@ -115,7 +68,7 @@ class InformationMarket:
             outcomes = Outcomes(asked.users.size)
             available, failing = supply.available(step), supply.failing(step)
 
-            for wave in waves(asked.users, self._stagger):
+            for wave in waves(asked.users, self.stagger):
                 # Each chooses a generator from the preferences it holds now.
                 chosen, explored = users.choose(
                     asked.users[wave], rows[wave], wave, asked.forced[wave],
@@ -148,7 +101,7 @@ class InformationMarket:
                             decision="grade",
                             action=Grades,
                             step=step,
-                            draws=streams.of(JUDGE),
+                            draws=streams.of(f"{JUDGE}/agent"),
                             batch=self.questions.to_grade(
                                 asked.questions[slots], slots, outcomes.texts(slots)
                             ),
@@ -157,7 +110,7 @@ class InformationMarket:
                     outcomes.grade_answers(slots, grades, step=step, supply=supply)
 
                 # The outcome is worth something to the user, who learns from it.
-                outcomes.signals(wave, self._signal_of_grade)
+                outcomes.signals(wave, self.signal_of_grade)
                 outcomes.signal[wave], outcomes.utility[wave] = users.learn(
                     asked.users[wave], rows[wave], chosen, outcomes.counts[wave],
                     quality=outcomes.score[wave], quality_signal=outcomes.quality_signal[wave],
@@ -179,25 +132,22 @@ class InformationMarket:
             return sorted(self.generators, key=lambda one: one.enters)
         return sorted(self.generators, key=lambda one: one.seat)
 
-    def _open(self, streams: Streams, log: EventLog) -> tuple[Supply, Population]:
+    def open(self, streams: Streams, log: EventLog) -> tuple[Supply, Population]:
         """Log what holds for every seed, and make the state of this episode."""
-        agents, first_entry = self.agents, self._first_entry
-        by_insertion = sorted(self.generators, key=lambda one: first_entry[one.seat])  # stable
-        rank = {one.seat: number for number, one in enumerate(by_insertion)}
-
+        agents = self.agents
         supply = Supply(len(agents), [streams[f"{one.seat}/quality"] for one in agents])
         users = Population(
             self.spec,
             streams,
             seats=[one.seat for one in agents],
-            tie_rank=np.array([rank[one.seat] for one in agents]),
+            tie_rank=self.tie_rank,
             topics=len(self.questions.topic_names),
         )
-        there = [a for a, one in enumerate(agents) if first_entry[one.seat] == 0]
+        there = [a for a, one in enumerate(agents) if self.first_entry[one.seat] == 0]
         supply.present[there] = True
         users.know(there)
         if not log.has_shared("market"):
-            self._introduce(log, users)
+            introduce(self.facts, users, log)
         return supply, users
 
     def _schedule(
@@ -216,17 +166,36 @@ class InformationMarket:
         return lambda step: keyed.draw(step, users.present(), users.activity)
 
     @cached_property
-    def _first_entry(self) -> Mapping[str, int]:
+    def tie_rank(self) -> Integers:
+        """Who wins a tie, the lower first: by first entry, then by the configuration."""
+        by_insertion = sorted(self.generators, key=lambda one: self.first_entry[one.seat])  # stable
+        rank = {one.seat: number for number, one in enumerate(by_insertion)}
+        return np.array([rank[one.seat] for one in self.agents])
+
+    @property
+    def facts(self) -> Facts:
+        """What the log is told before the first step."""
+        return Facts(
+            self.spec,
+            self.generators,
+            self.agents,
+            self.first_entry,
+            self.questions,
+            self.phases,
+        )
+
+    @cached_property
+    def first_entry(self) -> Mapping[str, int]:
         """The step of each generator's first entry; 0 for those there from the start."""
         first: dict[str, int] = {}
-        for changes in self._changes.values():
+        for changes in self.changes.values():
             for change in changes:
                 if change.kind in ("entry", "exit") and change.agent not in first:
                     first[change.agent] = change.step if change.kind == "entry" else 0
         return {one.seat: first.get(one.seat, 0) for one in self.generators}
 
     @cached_property
-    def _changes(self) -> Mapping[int, Sequence[Intervention]]:
+    def changes(self) -> Mapping[int, Sequence[Intervention]]:
         """The changes of each step, in step order; within a step the entries come first, in the
         order of the state's columns: two priors at one step must not hang on the configuration."""
         place = {one.seat: number for number, one in enumerate(self.agents)}
@@ -244,13 +213,13 @@ class InformationMarket:
         return by_step
 
     @cached_property
-    def _signal_of_grade(self) -> NDArray[np.float64]:
+    def signal_of_grade(self) -> NDArray[np.float64]:
         """The quality signal of each grade; NaN where the scenario's map has none."""
         given = {str(grade): signal for grade, signal in self.spec.signals.items()}
         return np.array([given.get(name, np.nan) for name in events.GRADES])
 
     @cached_property
-    def _stagger(self) -> int:
+    def stagger(self) -> int:
         """How interactions of a step are grouped; see `wave.waves`."""
         if self.spec.timing == "synchronous":
             return TOGETHER
@@ -263,7 +232,6 @@ class InformationMarket:
     ) -> None:
         """Carry out one intervention and log it."""
         agent = [one.seat for one in self.agents].index(change.agent)
-        value = np.nan
         if change.kind == "entry":
             supply.present[agent] = True
             users.meet(agent)
@@ -271,73 +239,15 @@ class InformationMarket:
             supply.present[agent] = False
             users.lose(agent)
         elif change.kind == "price":
-            value = supply.price[agent] = change.factor or 0.0
+            supply.price[agent] = change.factor
         elif change.kind == "latency":
-            value = supply.latency[agent] = change.factor or 0.0
+            supply.latency[agent] = change.factor
         elif change.kind == "quality":
-            value = supply.quality[agent] = change.change or 0.0
+            supply.quality[agent] = change.change
         else:
             until = supply.hidden_until if change.mode == "hidden" else supply.failing_until
-            value = until[agent] = change.step + (change.steps or 0)
-        log.append(
-            "intervention",
-            step=change.step,
-            agent=agent,
-            change=events.CHANGES.index(change.kind),
-            value=float(value),
-        )
-
-    def _introduce(self, log: EventLog, users: Population) -> None:
-        """The facts that hold for every seed."""
-        spec, agents, count = self.spec, self.agents, np.arange(len(self.generators))
-        place = {one.seat: number for number, one in enumerate(self.generators)}
-        log.shared(
-            "market",
-            horizon=spec.horizon,
-            users=spec.users.population,
-            users_per_step=spec.users.per_step,
-        )
-        log.shared(
-            "generator",
-            agent=count,
-            seat=[one.seat for one in agents],
-            label=[one.label for one in agents],
-            position=[place[one.seat] for one in agents],
-            entry_step=[self._first_entry[one.seat] for one in agents],
-            privileged=[one.privileged for one in agents],
-        )
-        log.shared(
-            "static_score",
-            agent=count,
-            items=[one.items for one in agents],
-            correct=np.array([one.correct for one in agents]),
-            attempted=np.array([one.attempted for one in agents]),
-            accuracy=np.array([one.accuracy for one in agents]),
-            f_score=np.array([one.f_score for one in agents]),
-        )
-        names = list(self.questions.topic_names)
-        log.shared("topic", topic=np.arange(len(names)), name=names)
-        log.shared(
-            "question",
-            question=np.arange(len(self.questions.items)),
-            item=list(self.questions.items),
-            topic=self.questions.topics,
-        )
-        log.shared(
-            "segment",
-            segment=np.arange(len(users.kinds)),
-            name=[kind.name for kind in users.kinds],
-            weight=[kind.weight for kind in users.kinds],
-        )
-        if self.phases:
-            phases, starts, stops = zip(*self.phases, strict=True)
-            log.shared("phase", name=phases, start=starts, stop=stops)
-        log.shared(
-            "user",
-            user=np.arange(users.size),
-            segment=users.segment[: users.size],
-            arrived=0,
-        )
+            until[agent] = change.step + (change.steps or 0)
+        log.append("intervention", **as_event(change, agent))
 
 
 def _shares(exposure: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -45,10 +45,10 @@ class Population:
         self._arrivals = spec.users.arrivals
         self._draws = streams
         weights = np.array([kind.weight for kind in self.kinds])
-        self._per_topic = self.kinds[0].learning is not None and (
+        self.per_topic = self.kinds[0].learning is not None and (
             self.kinds[0].learning.per == "topic"
         )
-        self._topics = topics if self._per_topic else 1
+        self._topics = topics if self.per_topic else 1
         room = self.size + math.ceil(self._arrivals) * spec.horizon
         agents = len(seats)
 
@@ -75,13 +75,13 @@ class Population:
 
         self._tie_rank = tie_rank
         self._keyed_ties = spec.ties == "random"
-        self._agent_codes = np.stack([streams.codes("choice", seats), streams.codes("tie", seats)])
-        self._user_codes = np.array(
+        self.agent_codes = np.stack([streams.codes("choice", seats), streams.codes("tie", seats)])
+        self.user_codes = np.array(
             [streams[name].code for name in ("inertia", "explore", "portfolio")], np.uint64
         )
         self._choose = _kernel_for(self.kinds)
-        self._leavers = bool(np.isfinite(self.characters[:, c.LEAVES_BELOW]).any())
-        self._changing = self._leavers or self._arrivals > 0
+        self.may_leave = bool(np.isfinite(self.characters[:, c.LEAVES_BELOW]).any())
+        self._changing = self.may_leave or self._arrivals > 0
         self._seats = list(seats)
 
     def present(self) -> Integers:
@@ -135,7 +135,7 @@ class Population:
 
     def leave(self) -> Integers:
         """The users whose patience ended in this step; they do not come back."""
-        if not self._leavers:
+        if not self.may_leave:
             return np.empty(0, np.int64)
         patience = self.characters[self.segment[: self.size], c.PATIENCE]
         gone = np.flatnonzero(self.active[: self.size] & (self.discontent[: self.size] >= patience))
@@ -144,7 +144,7 @@ class Population:
 
     def rows_of(self, users: Integers, topics: Integers) -> Integers:
         """Where the preferences of users about topics stand in the state."""
-        return users * self._topics + topics if self._per_topic else users
+        return users * self._topics + topics if self.per_topic else users
 
     def choose(
         self,
@@ -160,8 +160,8 @@ class Population:
         """The agent each user of a wave asks (or NOBODY), and whether that was exploration."""
         return self._choose(
             self.characters, self.segment, users, rows, slots, forced, self.first, self.second,
-            self.last, available, shares, self._tie_rank, self._keyed_ties, self._agent_codes,
-            self._user_codes, step,
+            self.last, available, shares, self._tie_rank, self._keyed_ties, self.agent_codes,
+            self.user_codes, step,
         )  # fmt: skip
 
     def learn(

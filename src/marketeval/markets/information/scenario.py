@@ -28,12 +28,14 @@ class Spec(BaseModel):
 
 
 class Choice(Spec):
-    """How users choose. `epsilon`, `temperature` and `exploration` belong to one rule each."""
+    """How users choose. `epsilon`, `temperature` and `exploration` belong to one rule each;
+    `parameter` is the rule's own one under a name that rules from elsewhere have too."""
 
     rule: str = "epsilon_greedy"
     epsilon: Share | None = None
     temperature: Positive | None = None
     exploration: NotNegative | None = None
+    parameter: Finite | None = None
     inertia: Share = 0.0
     portfolio: Count = 1
     popularity: NotNegative = 0.0
@@ -42,13 +44,16 @@ class Choice(Spec):
     def theta(self) -> float:
         """The value of the rule's own parameter."""
         rule = RULES[self.rule]
-        given = getattr(self, rule.PARAMETER) if rule.PARAMETER else None
+        given = getattr(self, rule.PARAMETER, self.parameter) if rule.PARAMETER else None
+        given = self.parameter if given is None else given
         return float(rule.DEFAULT if given is None else given)
 
     @model_validator(mode="after")
     def _only_own_parameters(self) -> Self:
         own = RULES[self.rule].PARAMETER
-        for name in ("epsilon", "temperature", "exploration"):
+        if own and getattr(self, own, None) is not None and self.parameter is not None:
+            raise ScenarioError(f"expected {own} or parameter, which are the same, got both")
+        for name in ("epsilon", "temperature", "exploration", *([] if own else ["parameter"])):
             if name != own and getattr(self, name) is not None:
                 takes = f"takes {own}" if own else "takes no parameter"
                 raise ScenarioError(f"choice rule '{self.rule}' {takes}; got {name}")
@@ -244,7 +249,7 @@ def _inherit(part: str, whole: dict[str, Any], own: dict[str, Any]) -> dict[str,
     """A segment's own values over the market's; another rule drops the market's parameter."""
     base = dict(whole)
     if part == "choice" and own.get("rule", base.get("rule")) != base.get("rule"):
-        for name in ("epsilon", "temperature", "exploration"):
+        for name in ("epsilon", "temperature", "exploration", "parameter"):
             base.pop(name, None)
     return {**base, **own}
 
@@ -263,6 +268,9 @@ def _check_mersenne(spec: Information, segment: Segment) -> None:
         "users.arrivals": spec.users.arrivals > 0,
         "asynchronous timing": spec.timing != "synchronous",
         "an outside option": segment.outside is not None,
+        "entries as interventions (use enters)": any(
+            one.kind == "entry" for one in spec.interventions
+        ),
         "keyed ties": spec.ties != "configuration",
     }
     used = [name for name, is_used in unsupported.items() if is_used]

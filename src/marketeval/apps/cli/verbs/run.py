@@ -30,6 +30,9 @@ def command(
         Path | None, typer.Option(help="A CSV with model and date (or step): who enters when.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The run directory [runs/SCENARIO].")] = None,
+    engine: Annotated[str, typer.Option(help="auto, general or compiled; the log is the same.")] = (
+        "auto"
+    ),
     executor: Annotated[str, typer.Option(help="Who does the work: serial or processes.")] = (
         "processes"
     ),
@@ -42,10 +45,13 @@ def command(
     from marketeval.apps.cli.progress import bar, say
     from marketeval.apps.report.terminal import terminal_tables
     from marketeval.core.errors import UnknownNameError, UsageError
+    from marketeval.experiments.engines import ENGINES
     from marketeval.experiments.executors import EXECUTORS
     from marketeval.experiments.runner import run
     from marketeval.experiments.scenario import check, parse_seeds
 
+    if engine not in ENGINES:
+        raise UnknownNameError("engine", engine, ENGINES)
     if executor not in EXECUTORS:
         raise UnknownNameError("executor", executor, EXECUTORS)
     if force and resume:
@@ -66,6 +72,7 @@ def command(
                 tree,
                 where,
                 executor=EXECUTORS[executor](),
+                engine=engine,
                 seeds=None if seeds is None else parse_seeds(seeds),
                 force=force,
                 resume=resume,
