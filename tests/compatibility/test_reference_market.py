@@ -13,8 +13,8 @@ import pytest
 from golden_log import GOLDEN, LATE, golden
 from outcome_rule import F1, letter
 
-from marketeval.adapters.marketplace_eval import write_log
 from marketeval.actions.information import AnswerTable
+from marketeval.adapters.marketplace_eval import write_log
 from marketeval.agents.recorded import Recorded
 from marketeval.core.drive import lockstep
 from marketeval.core.log import EventLog

@@ -37,7 +37,7 @@ def _tie_cache_to_the_whole_package(compiled: Any) -> None:  # any: a numba disp
     numba looks at the kernel's own file alone, and would go on using an old formula that the
     kernel inlines from another file. It has no public switch for this.
     """
-    file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    file: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)  # any: as above
     if hasattr(file, "_source_stamp"):
         file._source_stamp = (file._source_stamp, *_package_stamp())
 

@@ -17,7 +17,7 @@ from marketeval.agents.recorded import Recorded
 from marketeval.agents.registry import make_agent
 from marketeval.core.errors import DataError, ScenarioError, UnknownNameError
 from marketeval.core.market import Agent
-from marketeval.experiments.outcomes import Outcomes, read_outcomes
+from marketeval.experiments.outcomes import Outcomes, read_csv, read_outcomes
 from marketeval.experiments.scenario import (
     Entries,
     Phase,
@@ -27,8 +27,9 @@ from marketeval.experiments.scenario import (
     check,
     recorded_file,
 )
-from marketeval.markets.information.market import Generator, InformationMarket, Questions
-from marketeval.markets.information.scenario import Intervention
+from marketeval.markets.information.facts import Generator, Questions
+from marketeval.markets.information.market import InformationMarket
+from marketeval.markets.information.scenario import Information, Intervention
 from marketeval.metrics.base import parse_metric
 from marketeval.metrics.static import accuracy, f_score
 
@@ -72,6 +73,7 @@ def assemble(scenario: Scenario) -> Experiment:
         name: make_agent(seat.agent, seat=name, options=seat.options, tables=tables)
         for name, seat in seats.items()
     }
+    _check_sizes(scenario.market)
     _check_seats(scenario, seats, agents)
     phases = scenario.phases or _phases(scenario, seats)
     metrics = scenario.metrics or _default_metrics(phases)
@@ -109,7 +111,8 @@ def with_seats(tree: Tree) -> Tree:
 def _outcomes(scenario: Scenario) -> Outcomes | None:
     """The tables of answers that the scenario and its seats name."""
     files = [recorded_file(seat.agent) for seat in scenario.seats.values()]
-    paths = list(dict.fromkeys((*scenario.outcomes, *filter(None, files))))
+    own = [file for file in dict.fromkeys(files) if file and file not in scenario.outcomes]
+    paths = [*scenario.outcomes, *own]
     if not paths:
         if scenario.items:
             raise ScenarioError(
@@ -122,6 +125,19 @@ def _outcomes(scenario: Scenario) -> Outcomes | None:
         missing=scenario.missing,
         items=Path(scenario.items) if scenario.items else None,
     )
+
+
+def _check_sizes(spec: Information) -> None:
+    """Numbers that the log's columns, or a computer's memory, cannot hold."""
+    most = {
+        "market.horizon": (spec.horizon, 2**31 - 1),
+        "market.users.population": (spec.users.population, 10**9),
+        "market.users.per_step": (spec.users.per_step, 10**9),
+        "market.questions": (spec.questions, 10**7),
+    }
+    for key, (got, limit) in most.items():
+        if got > limit:
+            raise ScenarioError(f"{key}: expected at most {limit:,}, got {got:,}")
 
 
 def _check_ranges(metrics: Sequence[str], phases: Sequence[Phase], horizon: int) -> None:
@@ -173,14 +189,16 @@ def _check_seats(
 
 
 def _check_presence(name: str, seat: Seat, interventions: Sequence[Intervention]) -> None:
-    """Nobody enters who is there, nobody leaves who is not; entries of a step come first."""
+    """Nobody enters who is there, nobody leaves who is not, nobody does both at one step."""
     moves = [(one.step, one.kind) for one in interventions if one.agent == name]
     moves = [(step, kind) for step, kind in moves if kind in ("entry", "exit")]
     if seat.enters:
         moves.append((seat.enters, "entry"))
     moves.sort(key=lambda move: (move[0], move[1] != "entry"))
-    there = not moves or moves[0][1] == "exit" or moves[0][0] == 0
+    there = not seat.enters and (not moves or moves[0][1] == "exit" or moves[0][0] == 0)
     for place, (step, kind) in enumerate(moves):
+        if place and step == moves[place - 1][0]:
+            raise ScenarioError(f"seat '{name}' enters or leaves twice at step {step}")
         if there == (kind == "entry") and (place or step):
             stands = "is in the market already" if there else "is not in the market"
             raise ScenarioError(
@@ -241,7 +259,7 @@ def _with_entries(seats: Mapping[str, Seat], entries: Entries | None) -> dict[st
         return dict(seats)
     path = Path(entries.file)
     try:
-        table = pl.read_csv(path, infer_schema=False)
+        table = read_csv(path)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DataError(f"{path} is not a readable CSV: {str(error).splitlines()[0]}") from None
     when = "step" if "step" in table.columns else "date"

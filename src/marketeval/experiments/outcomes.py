@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from marketeval.agents.recorded import AnswerTable
+from marketeval.actions.information import AnswerTable
 from marketeval.core.errors import DataError, near_miss
 from marketeval.events.information import GRADES, NOT_ATTEMPTED, UNGRADED
 
@@ -103,7 +103,7 @@ def _read(path: Path) -> pl.DataFrame:
         if path.suffix.lower() in (".parquet", ".pq"):
             table = pl.read_parquet(path)
         else:
-            table = pl.read_csv(path, infer_schema=False)
+            table = read_csv(path)
     except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0]
         raise DataError(f"{path} is not a readable table: {reason}") from None
@@ -134,10 +134,16 @@ def _read(path: Path) -> pl.DataFrame:
         ) from None
 
 
+def read_csv(path: Path) -> pl.DataFrame:
+    """A CSV as text, its blank lines left out."""
+    table = pl.read_csv(path, infer_schema=False)
+    return table.filter(~pl.all_horizontal(pl.all().is_null()))
+
+
 def _read_items(path: Path, known: pl.Series) -> pl.Series:
     """The ids in a question file, each once and each with recorded answers."""
     try:
-        table = pl.read_csv(path, infer_schema=False)
+        table = read_csv(path)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DataError(f"{path} is not a readable CSV: {str(error).splitlines()[0]}") from None
     column = next((name for name in ("item_id", "qid") if name in table.columns), None)
@@ -232,6 +238,8 @@ def _topics(data: pl.DataFrame, items: pl.Series) -> tuple[NDArray[np.int64], li
             f"item '{item}' has several topics: {', '.join(twice.filter(item_id=item)['topic'])}"
         )
     names = sorted(pairs["topic"].unique())
+    if len(names) > 2**15:
+        raise DataError(f"expected at most {2**15:,} topics, got {len(names):,}")
     codes = {name: code for code, name in enumerate(names)}
     return pairs["topic"].replace_strict(codes, return_dtype=pl.Int64).to_numpy(), names
 

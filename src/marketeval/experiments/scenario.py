@@ -125,6 +125,12 @@ class Scenario(BaseModel):
     @field_validator("metrics")
     @classmethod
     def _known_metrics(cls, texts: tuple[str, ...]) -> tuple[str, ...]:
+        for text in texts:
+            if text.count("(") != text.count(")"):
+                raise ScenarioError(
+                    f"expected a metric such as HHI(window=10), got '{text}'; in a list of YAML a "
+                    "metric with several parameters needs quotes"
+                )
         return tuple(str(parse_metric(text)) for text in texts)
 
     @field_validator("seeds", mode="before")
@@ -278,11 +284,11 @@ def make_absolute(tree: Tree, folder: Path) -> None:
     if isinstance(tree.get("outcomes"), str):
         tree["outcomes"] = [tree["outcomes"]]
     if isinstance(tree.get("outcomes"), list):
-        tree["outcomes"] = [str(folder / str(one)) for one in tree["outcomes"]]
+        tree["outcomes"] = [_absolute(str(one), folder) for one in tree["outcomes"]]
     if isinstance(tree.get("items"), str) and tree["items"]:
-        tree["items"] = str(folder / tree["items"])
+        tree["items"] = _absolute(tree["items"], folder)
     if isinstance(tree.get("entries"), dict) and "file" in tree["entries"]:
-        tree["entries"]["file"] = str(folder / str(tree["entries"]["file"]))
+        tree["entries"]["file"] = _absolute(str(tree["entries"]["file"]), folder)
     if isinstance(tree.get("seats"), dict):
         tree["seats"] = {name: _placed(seat, folder) for name, seat in tree["seats"].items()}
 
@@ -294,7 +300,11 @@ def _placed(seat: Any, folder: Path) -> Any:  # any: whatever the YAML held
     if not isinstance(seat, str) or not recorded_file(seat):
         return seat
     file, mark, model = seat.removeprefix("recorded:").partition("#")
-    return f"recorded:{folder / file}{mark}{model}"
+    return f"recorded:{_absolute(file, folder)}{mark}{model}"
+
+
+def _absolute(path: str, folder: Path) -> str:
+    return os.path.normpath(folder / path)  # one spelling, so that a table given twice shows
 
 
 def recorded_file(agent: str) -> str:

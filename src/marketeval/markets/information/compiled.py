@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ from marketeval.markets.information.supply import Supply
 from marketeval.markets.information.wave import BY_USER
 
 Integers = NDArray[np.int64]
+Values = NDArray[Any]  # any: columns of every type
 Table = AnswerTable | SuccessRate
 
 
@@ -47,8 +49,7 @@ class CompiledMarket:
     def play(self, streams: Streams, log: EventLog) -> Script:
         """One episode in one compiled call."""
         self.finish(streams, log)
-        return
-        yield  # a script that never asks
+        yield from ()  # a script that never asks
 
     def finish(self, streams: Streams, log: EventLog) -> Population:
         """Play one episode and return the users as it left them."""
@@ -210,45 +211,39 @@ class CompiledMarket:
             )
         log.pass_turns(int(np.sum(parts)))
 
-    def _change_events(self) -> dict[str, NDArray[np.float64] | Integers]:
+    def _change_events(self) -> dict[str, Values]:
         market = self.market
         place = {one.seat: number for number, one in enumerate(market.agents)}
-        events_ = [
+        rows = [
             as_event(change, place[change.agent])
             for step in sorted(market.changes)
             for change in market.changes[step]
         ]
-        names = {"step": np.int64, "agent": np.int64, "change": np.int64, "value": np.float64}
-        return {
-            name: np.array([one[name] for one in events_], type_) for name, type_ in names.items()
-        }
+        types = {"step": np.int64, "agent": np.int64, "change": np.int64, "value": np.float64}
+        return {name: np.array([row[name] for row in rows], kind) for name, kind in types.items()}
 
-    def _row(self, kind: str, out: fused.Columns, at: Integers) -> dict[str, object]:
+    def _row(self, kind: str, out: fused.Columns, at: Integers) -> dict[str, Values]:
         """The columns of some rows of a kind."""
-        all_rows = at.size == out.step.size
-        pick = (lambda column: column) if all_rows else (lambda column: column[at])
-        place = {"step": pick(out.step), "slot": pick(out.slot)}
+        rows: Integers | slice = slice(None) if at.size == out.step.size else at
+        place = {"step": out.step[rows], "slot": out.slot[rows]}
         if kind == "missing":
-            return {
-                **place,
-                "agent": pick(out.agent),
-                "reason": np.full(at.size, NO_OUTCOME, object),
-            }
-        asked = {**place, "user": pick(out.user), "question": pick(out.question)}
+            reason = np.full(at.size, NO_OUTCOME, object)
+            return {**place, "agent": out.agent[rows], "reason": reason}
+        asked = {**place, "user": out.user[rows], "question": out.question[rows]}
         if kind == "unserved":
             return asked
         return {
             **asked,
             "topic": self._rules.question_topic[asked["question"]],
-            "agent": pick(out.agent),
-            "explored": pick(out.explored),
-            "score": pick(out.score),
-            "grade": pick(out.grade),
-            "cost_usd": pick(out.cost),
-            "latency_s": pick(out.latency),
-            "signal": pick(out.signal),
-            "utility": pick(out.utility),
-            "status": pick(out.status),
+            "agent": out.agent[rows],
+            "explored": out.explored[rows],
+            "score": out.score[rows],
+            "grade": out.grade[rows],
+            "cost_usd": out.cost[rows],
+            "latency_s": out.latency[rows],
+            "signal": out.signal[rows],
+            "utility": out.utility[rows],
+            "status": out.status[rows],
         }
 
 
@@ -276,16 +271,24 @@ def _state(users: Population, supply: Supply) -> fused.State:
 def _columns(horizon: int, per_step: int, users: int) -> fused.Columns:
     rows = horizon * per_step
     return fused.Columns(
-        *(np.empty(rows, np.int32) for _ in range(4)),
-        np.empty(rows, np.int16),
-        np.empty(rows, np.bool_),
-        np.empty(rows),
-        np.empty(rows, np.int8),
-        *(np.empty(rows) for _ in range(4)),
-        np.empty(rows, np.int8),
-        *(np.zeros(horizon, np.int64) for _ in range(3)),
-        np.empty(users, np.int64),
-        np.empty(users),
+        step=np.empty(rows, np.int32),
+        slot=np.empty(rows, np.int32),
+        user=np.empty(rows, np.int32),
+        question=np.empty(rows, np.int32),
+        agent=np.empty(rows, np.int16),
+        explored=np.empty(rows, np.bool_),
+        score=np.empty(rows),
+        grade=np.empty(rows, np.int8),
+        cost=np.empty(rows),
+        latency=np.empty(rows),
+        signal=np.empty(rows),
+        utility=np.empty(rows),
+        status=np.empty(rows, np.int8),
+        rows=np.zeros(horizon, np.int64),
+        newcomers=np.zeros(horizon, np.int64),
+        leavers=np.zeros(horizon, np.int64),
+        left=np.empty(users, np.int64),
+        left_mood=np.empty(users),
     )
 
 
