@@ -254,7 +254,7 @@ def _fault_of_grades(action: Action, rows: int) -> str:
 
 @kernel
 def _between(values: NDArray[np.float64], low: float, high: float) -> bool:
-    for value in values:
+    for value in values:  # noqa: SIM110 - a compiled loop
         if value < low or value > high:
             return False
     return True
