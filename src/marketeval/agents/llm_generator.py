@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from marketeval.actions.information import Answers
 from marketeval.agents.chat import Chat, members
@@ -20,6 +22,8 @@ from marketeval.core.market import Request
 from marketeval.llm.calls import Call, all_of
 from marketeval.llm.client import CallError, Message
 
+RECORDED: Literal["recorded"] = "recorded"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LLMGenerator:
@@ -27,12 +31,16 @@ class LLMGenerator:
 
     `samples` is how many answers to a question there may be; which one a user gets is drawn. A
     request whose batch has a column `context` (documents per question) is answered from it.
+    `latency_s` is what users feel: None (unknown), a declared number of seconds, or RECORDED: what
+    was measured when the call was made. Measured times differ between two runs of the same calls,
+    so they enter the log only where asked for; from one cassette they are always the same.
     """
 
     chat: Chat
     plain: Prompt
     from_context: Prompt
     samples: int = 1
+    latency_s: float | Literal["recorded"] | None = None
     immediate: bool = False
     deterministic: bool = False
     privileged: bool = False
@@ -59,7 +67,7 @@ class LLMGenerator:
             score=np.full(len(calls), np.nan),
             text=[one.completion.text if one else "" for one in calls],
             cost_usd=np.array([np.nan if cost is None else cost for cost in costs]),
-            latency_s=np.array([one.latency_s if one else np.nan for one in calls]),
+            latency_s=self._latency(calls),
             reason=[one.reason if isinstance(one, CallError) else "" for one in answers],
         )
 
@@ -78,6 +86,13 @@ class LLMGenerator:
             documents = "\n\n".join(f"[{n}] {text}" for n, text in enumerate(context, 1))
             return [Message("user", self.from_context.fill(question=question, context=documents))]
         return [Message("user", self.plain.fill(question=question))]
+
+    def _latency(self, calls: Sequence[Call | None]) -> NDArray[np.float64] | None:
+        if self.latency_s is None:
+            return None
+        if self.latency_s == RECORDED:
+            return np.array([np.nan if one is None else one.latency_s for one in calls])
+        return np.array([np.nan if one is None else self.latency_s for one in calls])
 
     async def _try(self, question: str, sample: str, context: Sequence[str]) -> Call | CallError:
         try:

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from marketeval.agents.chat import OPTIONS, Chat, chat, only_options, pool_size
 from marketeval.agents.judge import FORMS, RULES, LLMJudge, Panel, RuleJudge
-from marketeval.agents.llm_generator import LLMGenerator
+from marketeval.agents.llm_generator import RECORDED, LLMGenerator
 from marketeval.agents.llm_seat import LLMSeat
 from marketeval.agents.person import Person
 from marketeval.agents.registry import Order, make_agent, number
@@ -46,8 +46,9 @@ class ModelSeat:
 
 
 def model(order: Order) -> Agent:
-    """A chat model; options as `agents.chat`, and prompt, context_prompt, samples, privileged."""
-    known = (*OPTIONS, "prompt", "context_prompt", "samples", "privileged")
+    """A chat model; options as `agents.chat`, and prompt, context_prompt, samples, latency_s
+    (`recorded`, or declared seconds) and privileged."""
+    known = (*OPTIONS, "prompt", "context_prompt", "samples", "latency_s", "privileged")
     only_options(order.seat, order.options, known)
     line = chat(order.text, seat=order.seat, options=order.options, calls=order.calls)
     told = order.options.get("privileged", False) is True
@@ -59,6 +60,7 @@ def model(order: Order) -> Agent:
             places=("question", "context"),
         ),
         samples=pool_size(order.seat, order.options),
+        latency_s=_latency(order),
     )
     return ModelSeat(chat=line, generator=generator, player=LLMSeat(chat=line), privileged=told)
 
@@ -104,6 +106,14 @@ def person(order: Order) -> Agent:
     """`person`: somebody at the terminal."""
     only_options(order.seat, order.options, ())
     return Person()
+
+
+def _latency(order: Order) -> float | Literal["recorded"] | None:
+    given = order.options.get("latency_s")
+    if given is None or given == RECORDED:
+        return RECORDED if given else None
+    where = f"seat '{order.seat}', option latency_s ('recorded' or seconds)"
+    return number(given, where, 0.0, 1e12)
 
 
 def _panel(order: Order) -> Panel:
