@@ -1,6 +1,6 @@
 """A small market of model seats, played over a cassette; also a program, to be killed and resumed.
 
-    python played.py CASSETTE URL [SEEDS]    prints the digest of each seed's log
+python played.py CASSETTE URL [SEEDS]    prints the digest of each seed's log
 """
 
 from __future__ import annotations
@@ -59,8 +59,16 @@ class Lucky:
         return Grades(score=np.array([is_lucky(text, ()) for text in request.batch["text"]]))
 
 
-async def play(calls: Calls, url: str, *, seeds: range = range(1, 3), judge: object = None,
-               options: dict | None = None, horizon: int = 10, logs: list | None = None) -> list[str]:  # fmt: skip
+async def play(
+    calls: Calls,
+    url: str,
+    *,
+    seeds: range = range(1, 3),
+    judge: object = None,
+    options: dict | None = None,
+    horizon: int = 10,
+    logs: list | None = None,
+) -> list[str]:
     """Play all seeds at once in one event loop; their digests."""
     market = a_market(horizon)
     agents = {
@@ -83,8 +91,16 @@ async def play(calls: Calls, url: str, *, seeds: range = range(1, 3), judge: obj
     return await all_of([one(seed) for seed in seeds])
 
 
-async def run(path: Path | None, url: str, *, mode: str = "record", limits: Limits = QUICK,
-              budget: Budget | None = None, retry_missing: bool = False, **how: object) -> list[str]:  # fmt: skip
+async def run(
+    path: Path | None,
+    url: str,
+    *,
+    mode: str = "record",
+    limits: Limits = QUICK,
+    budget: Budget | None = None,
+    retry_missing: bool = False,
+    **how: object,
+) -> list[str]:
     """Play over a cassette."""
     cassette = Cassette(path, mode=mode, scenario="digits", name="digits")
     calls = Calls(

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from played import QUICK, run
 
-from marketeval.core.errors import ReplayError, UsageError
+from marketeval.core.errors import DataError, ReplayError, UsageError
 from marketeval.llm.calls import Calls
 from marketeval.llm.cassette import Cassette
 from marketeval.llm.client import FinalError, Message, Parameters, StopError
@@ -56,7 +56,9 @@ def test_what_may_pass_is_tried_again_until_it_does(reason, tmp_path):
 
 
 @pytest.mark.parametrize("mode", ["record", "off"])
-@pytest.mark.parametrize(("reason", "tries"), [(one, 4) for one in TRANSIENT] + [(one, 1) for one in FINAL])
+@pytest.mark.parametrize(
+    ("reason", "tries"), [(one, 4) for one in TRANSIENT] + [(one, 1) for one in FINAL]
+)
 def test_what_does_not_pass_is_an_outcome_with_its_reason(reason, tries, mode, tmp_path):
     with FakeEndpoint(faults=always({**TRANSIENT, **FINAL}[reason])) as fake:
         for _ in range(2):
@@ -103,7 +105,7 @@ def test_an_endpoint_that_fails_one_call_in_three_changes_no_result(tmp_path):
         with FakeEndpoint(faults=faults, port=port) as fake:
             port = fake.port
             limits = replace(QUICK, attempts=12)
-            digests.append(asyncio.run(run(path, fake.url, limits=limits)))
+            digests.append(asyncio.run(run(path, fake.url, limits=limits, horizon=5)))
         with sqlite3.connect(path) as file:
             attempts.append(file.execute("SELECT sum(attempts) - count(*) FROM call").fetchone()[0])
     assert digests[0] == digests[1]
@@ -206,3 +208,19 @@ def test_a_missing_key_names_its_variable(monkeypatch, tmp_path):
 
     with pytest.raises(UsageError, match="SOME_KEY"):
         asyncio.run(preflight())
+
+
+def test_a_cassette_that_was_killed_before_its_tables_is_taken_as_empty(tmp_path):
+    path = tmp_path / "calls.sqlite"
+    with sqlite3.connect(path) as file:
+        file.execute("PRAGMA journal_mode = WAL")
+    with FakeEndpoint() as fake:
+        assert not asyncio.run(one_call(fake, path)).served
+        assert asyncio.run(one_call(fake, path)).served
+
+
+def test_a_file_that_is_no_cassette_is_refused(tmp_path):
+    path = tmp_path / "calls.sqlite"
+    path.write_text("no database at all, " * 100)
+    with pytest.raises(DataError, match="is no cassette of calls"):
+        Cassette(path)

@@ -7,6 +7,7 @@ import asyncio
 import numpy as np
 import pytest
 
+from marketeval.actions.information import Grades
 from marketeval.agents.grading import (
     exact_match,
     match,
@@ -16,7 +17,6 @@ from marketeval.agents.grading import (
     token_f1,
 )
 from marketeval.agents.registry import make_agent
-from marketeval.actions.information import Grades
 from marketeval.core.errors import ScenarioError, UnknownNameError
 from marketeval.core.market import Request
 from marketeval.core.streams import Streams
@@ -139,7 +139,9 @@ def test_a_panel_averages_and_keeps_what_each_judge_said():
 
 
 def test_judges_that_cannot_be_are_named():
-    with pytest.raises(UnknownNameError, match="unknown judge 'thre-way'; did you mean 'three-way'"):
+    with pytest.raises(
+        UnknownNameError, match="unknown judge 'thre-way'; did you mean 'three-way'"
+    ):
         make_agent("judge:thre-way", seat="judge")
     with pytest.raises(ScenarioError, match="needs the option model"):
         make_agent("judge:three-way", seat="judge")

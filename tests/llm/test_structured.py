@@ -95,7 +95,13 @@ def test_a_seat_that_plays_has_a_call_of_its_own_in_each_seed_and_turn(tmp_path)
 
 @pytest.mark.parametrize(
     "text",
-    ['{"a": 1}', 'Here: {"a": 1} as asked', '```json\n{"a": 1}\n```', '```\n{"a": 1}```', '{x {"a": 1}'],
+    [
+        '{"a": 1}',
+        'Here: {"a": 1} as asked',
+        '```json\n{"a": 1}\n```',
+        '```\n{"a": 1}```',
+        '{x {"a": 1}',
+    ],
 )  # fmt: skip
 def test_json_is_found_where_models_put_it(text):
     assert read_json(text) == {"a": 1}

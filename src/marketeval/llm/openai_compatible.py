@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from marketeval.core.errors import ScenarioError, UsageError
 from marketeval.llm.client import (
+    DEFAULTS,
     Completion,
     FinalError,
     Message,
@@ -104,7 +105,7 @@ class OpenAICompatible:
         messages: Sequence[Message],
         *,
         schema: Schema | None = None,
-        parameters: Parameters = Parameters(),
+        parameters: Parameters = DEFAULTS,
     ) -> Completion:
         """One attempt at one chat completion."""
         import openai

@@ -17,6 +17,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from marketeval.llm.calls import Calls
 from marketeval.llm.client import (
+    DEFAULTS,
     JSON_OBJECT,
     Message,
     Model,
@@ -65,7 +66,7 @@ async def ask(
     *,
     seat: str,
     sample: str = "0",
-    parameters: Parameters = Parameters(),
+    parameters: Parameters = DEFAULTS,
 ) -> Parsed[T]:
     """Ask for JSON that fits a schema and read it with `read`, which raises ValueError if it
     cannot.
