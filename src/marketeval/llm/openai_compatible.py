@@ -88,7 +88,7 @@ def endpoint_model(url: str, *, key_variable: str = "") -> OpenAICompatible:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenAICompatible:
-    """One model at one chat endpoint; one client per event loop that uses it."""
+    """One model at one chat endpoint, with clients of its own per event loop."""
 
     name: str
     endpoint: str
@@ -96,7 +96,7 @@ class OpenAICompatible:
     variable: str
     needs_key: bool
     limit: str = "max_tokens"
-    _clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Any] = field(
+    _clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Any, Any]] = field(
         default_factory=weakref.WeakKeyDictionary, repr=False, compare=False
     )  # any: the SDK is imported when it is needed
 
@@ -110,8 +110,8 @@ class OpenAICompatible:
         """One attempt at one chat completion."""
         import openai
 
-        client = self._client()
         headers = {name: _header(name, value) for name, value in parameters.headers.items()}
+        client = self._client(headers)
         hidden = [self._key(), *(headers[name] for name in headers if _is_secret(parameters, name))]
         try:
             async with asyncio.timeout(parameters.timeout_s):
@@ -125,7 +125,6 @@ class OpenAICompatible:
                         "messages": chat(messages, parameters),
                         **self._settings(schema, parameters),
                     },
-                    options={"headers": headers} if headers else {},
                 )
         except TimeoutError:
             reason = f"no answer within {parameters.timeout_s:g} s"
@@ -142,18 +141,19 @@ class OpenAICompatible:
 
     async def close(self) -> None:
         """Close the connections of the running loop."""
-        client = self._clients.pop(asyncio.get_running_loop(), None)
-        if client is not None:
+        for client in self._clients.pop(asyncio.get_running_loop(), {}).values():
             await client.close()
 
-    def _client(self) -> Any:  # any: as above
-        loop = asyncio.get_running_loop()
-        client = self._clients.get(loop)
-        if client is None:
-            client = self._clients[loop] = self._connected()
-        return client
+    def _client(self, headers: Mapping[str, str]) -> Any:  # any: as above
+        """The client for some headers: they are the client's own, since the SDK's debugging log
+        prints those of a request."""
+        clients = self._clients.setdefault(asyncio.get_running_loop(), {})
+        key = tuple(headers.items())
+        if key not in clients:
+            clients[key] = self._connected(headers)
+        return clients[key]
 
-    def _connected(self) -> Any:  # any: as above
+    def _connected(self, headers: Mapping[str, str]) -> Any:  # any: as above
         try:
             from openai import AsyncOpenAI, DefaultAioHttpClient
 
@@ -166,8 +166,12 @@ class OpenAICompatible:
                 f"{self.endpoint} needs a key: set the environment variable {self.variable}"
             )
         return AsyncOpenAI(
-            base_url=self.base_url, api_key=key or "none", max_retries=0, http_client=http,
-        )  # fmt: skip
+            base_url=self.base_url,
+            api_key=key or "none",
+            max_retries=0,
+            http_client=http,
+            default_headers=headers or None,
+        )
 
     def _key(self) -> str:
         return os.environ.get(self.variable, "").strip()
