@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import polars as pl
+
 from marketeval.core.drive import lockstep
 from marketeval.core.errors import ReplayError, UsageError
 from marketeval.core.log import EventLog, combine_digests
@@ -34,17 +36,19 @@ def replay_run(
             raise UsageError(f"{arm.path}: the tables of answers have changed since the run")
         market, seats = playable(experiment, engine_for(experiment, engine))
         shared = ""
-        for seed, recorded in manifest.digests().items():
+        for unit in manifest.units:
             log = EventLog(experiment.market.events)
-            digest = lockstep(market, seats, seed=seed, log=log)
-            if digest != recorded:
-                raise ReplayError(
-                    f"{name}, seed {seed}: the episode differs from the recorded one "
-                    f"({digest}, not {recorded}); recorded by version {manifest.version}"
-                )
+            for seed, recorded in unit.digests.items():
+                digest = lockstep(market, seats, seed=seed, log=log)
+                if digest != recorded:
+                    raise ReplayError(
+                        f"{name}, seed {seed}: the episode differs from the recorded one "
+                        f"({digest}, not {recorded}); recorded by version {manifest.version}"
+                    )
+                count += 1
+                progress(count, total)
+            _compare_events(name, arm, log)
             shared = log.shared_digest
-            count += 1
-            progress(count, total)
         whole = combine_digests(shared, manifest.digests())
         if whole != manifest.log_digest:
             raise ReplayError(
@@ -52,3 +56,14 @@ def replay_run(
                 "episodes are the same, what holds for all of them is not"
             )
         yield name, len(arm.seeds()), manifest.log_digest
+
+
+def _compare_events(name: str, run: RunDirectory, log: EventLog) -> None:
+    """Hold the events on disk to those just played."""
+    seeds = pl.col("seed").is_in(log.seeds()) | pl.col("seed").is_null()
+    for kind in log.kinds:
+        if not run.scan(kind).filter(seeds).collect().equals(log.scan(kind).collect()):
+            raise ReplayError(
+                f"{name}: the events '{kind}' in {run.path} are not those that were recorded: a "
+                "file was changed after the run"
+            )

@@ -10,6 +10,7 @@ RUN/controls/NAME/                   a control, played on the same seeds; same f
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -217,13 +218,42 @@ def discard_unfinished(path: Path, units: Sequence[Unit]) -> None:
         half.unlink(missing_ok=True)
 
 
-def make_room(path: Path, *, force: bool) -> None:
-    """Refuse a folder in use, or empty it if asked to and if it holds a run (or nothing)."""
+LOCK = ".lock"
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Keep a run directory for one writing process at a time.
+
+    Raises UsageError where another process is writing it. The lock goes with its process, however
+    that ends; where the system has no such locks, there is none.
+    """
+    path.mkdir(parents=True, exist_ok=True)
+    with (path / LOCK).open("w") as lock:
+        try:
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:
+            pass
+        except BlockingIOError:
+            raise UsageError(
+                f"{path} is being written by another process; wait for it, or choose another --out"
+            ) from None
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):
+                (path / LOCK).unlink()
+
+
+def check_room(path: Path, *, force: bool) -> None:
+    """Refuse a folder in use, unless it may be replaced and holds a run (or nothing)."""
     if not path.exists():
         return
     if not path.is_dir():
         raise UsageError(f"the output {path} is a file; choose another --out")
-    if not any(path.iterdir()):
+    if not any(one.name != LOCK for one in path.iterdir()):
         return
     if not force:
         raise UsageError(
@@ -234,7 +264,17 @@ def make_room(path: Path, *, force: bool) -> None:
         raise UsageError(
             f"{path} holds no run, so --force will not replace it; choose another --out"
         )
-    shutil.rmtree(path)
+
+
+def clear(path: Path) -> None:
+    """Empty a folder that is held."""
+    for one in path.iterdir():
+        if one.name == LOCK:
+            continue
+        if one.is_dir():
+            shutil.rmtree(one)
+        else:
+            one.unlink()
 
 
 def digest_of(units: Sequence[Unit]) -> str:

@@ -24,9 +24,11 @@ from marketeval.experiments.run_directory import (
     PartSink,
     RunDirectory,
     Unit,
+    check_room,
+    clear,
     digest_of,
     discard_unfinished,
-    make_room,
+    held,
     scenario_text,
     write_manifest,
     write_scenario,
@@ -109,16 +111,34 @@ def run(
     engines = {name: engine_for(arm, engine) for name, arm in arms.items()}
     if seeds is None:
         seeds = parse_seeds(arms[""].scenario.seeds)
-    done: dict[str, tuple[Unit, ...]] = {}
-    if resume and (out / "manifest.json").is_file():
-        done = {name: _units_of(_folder(out, name), arm, seeds) for name, arm in arms.items()}
-    else:
-        make_room(out, force=force)
+    resume = resume and (out / "manifest.json").is_file()
+    if not resume:
+        check_room(out, force=force)
+    with held(out):
+        if resume:
+            done = {name: _units_of(_folder(out, name), arm, seeds) for name, arm in arms.items()}
+        else:
+            clear(out)
+            done = {}
+        _play_all(out, arms, seeds, done, executor, engines, progress or (lambda done, total: None))
+    return RunDirectory(out)
+
+
+def _play_all(
+    out: Path,
+    arms: Mapping[str, Experiment],
+    seeds: Sequence[int],
+    done: Mapping[str, tuple[Unit, ...]],
+    executor: Executor,
+    engines: Mapping[str, Literal["general", "compiled"]],
+    progress: Progress,
+) -> None:
+    """Play what is not done, compute the metrics, and say in the manifests how it ended."""
     unfinished = [name for name in arms if not (done and _is_finished(_folder(out, name)))]
     try:
         for name in unfinished:
             _open(_folder(out, name), arms[name], engines[name], seeds, done.get(name, ()))
-        _play(out, arms, seeds, done, executor, engines, progress or (lambda done, total: None))
+        _play(out, arms, seeds, done, executor, engines, progress)
         for name in unfinished:
             _close(_folder(out, name))
     except BaseException as error:
@@ -135,7 +155,6 @@ def run(
             f"the run stopped on its way: {reason}; what was finished is in {out}; continue it "
             "with --resume"
         ) from error
-    return RunDirectory(out)
 
 
 def play_piece(piece: Piece) -> Unit:

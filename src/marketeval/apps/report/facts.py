@@ -45,6 +45,9 @@ class Agent:
     privileged: bool
     f_score: float | None
     accuracy: float | None
+    items: int = 0  # questions of the static benchmark; 0 where a rate was declared
+    correct: float | None = None
+    attempted: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +277,7 @@ def window_width(horizon: int) -> int:
 
 
 def _agents(log: LogReader) -> list[Agent]:
-    scores = log.scan("static_score").select("agent", "f_score", "accuracy").unique("agent")
+    scores = log.scan("static_score").drop("seed", "turn").unique("agent")
     table = (
         log.scan("generator")
         .unique("agent", keep="first")
@@ -291,6 +294,9 @@ def _agents(log: LogReader) -> list[Agent]:
             row["privileged"],
             row["f_score"],
             row["accuracy"],
+            row["items"] or 0,
+            row["correct"],
+            row["attempted"],
         )
         for row in table.iter_rows(named=True)
     ]

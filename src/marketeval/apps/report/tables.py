@@ -146,17 +146,24 @@ def _effects(facts: Facts, control: Control, phase: Phase) -> list[tuple[list[Ce
     return found
 
 
-def rank_table(facts: Facts) -> Table:
-    """Where the static benchmark and the market place each system."""
-    columns, groups = ["System", ">F-score %"], [("", 2)]
-    phases = facts.main_phases
+def rank_table(facts: Facts, phases: Sequence[Phase] | None = None) -> Table:
+    """How each system did on the static benchmark, and where it and the market place it."""
+    benchmark = [">Items", ">Correct", ">Attempted"] if any(a.items for a in facts.agents) else []
+    columns = ["System", *benchmark, ">F-score %"]
+    groups = [("static benchmark" if benchmark else "", len(columns))]
+    phases = phases or facts.main_phases
     for phase in phases:
         columns += [">Static", ">Market", ">Mean place", ">Fair %"]
         groups.append((f"{phase.title}: {correlations(facts, phase)}", 4))
     scored = sorted(facts.agents, key=lambda a: -1.0 if a.f_score is None else -a.f_score)
     rows = []
     for agent in scored:
-        row = [Cell(agent.name), Cell(number(agent.f_score, PERCENT))]
+        counts = (agent.items or None, agent.correct, agent.attempted)
+        row = [
+            Cell(agent.name),
+            *(Cell(_count(one)) for one in counts if benchmark),
+            Cell(number(agent.f_score, PERCENT)),
+        ]
         for phase in phases:
             standing = facts.standing(phase)
             if agent not in standing:
@@ -178,6 +185,11 @@ def rank_table(facts: Facts) -> Table:
         "market: place by mean share; mean place: mean over seeds of each seed's own place."
     )
     return Table("ranks", caption, columns, rows, groups)
+
+
+def _count(value: float | None) -> str:
+    """A count of items; samples of an item are averaged, so it may have a fraction."""
+    return "" if value is None else f"{value:,.1f}".removesuffix(".0")
 
 
 def order_table(facts: Facts) -> Table:

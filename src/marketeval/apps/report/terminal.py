@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from marketeval.apps.report.facts import Facts, gather
-from marketeval.apps.report.tables import Cell, Table, effect_table, phase_table
+from marketeval.apps.report.tables import (
+    Cell,
+    Table,
+    correlations,
+    effect_table,
+    phase_table,
+    rank_table,
+)
 from marketeval.apps.report.words import PRIVILEGED, hhi_story, interval_note, phase_warning
 
 if TYPE_CHECKING:
@@ -28,6 +36,10 @@ def tables_text(facts: Facts) -> str:
     if facts.main_phases != facts.phases:
         notes.append(f"First and last of {len(facts.phases)} phases; the report has them all.")
     parts = [draw(phase_table(facts, facts.main_phases)), "", *map(_wrapped, filter(None, notes))]
+    last = facts.main_phases[-1]
+    ranks = rank_table(facts, [last])
+    ranks = replace(ranks, groups=[ranks.groups[0], (last.title, ranks.groups[1][1])])
+    parts += ["", draw(ranks), "", _wrapped(f"{correlations(facts, last)}.")]
     for control in facts.controls:
         story = map(_wrapped, hhi_story(facts, control))
         parts += ["", draw(effect_table(facts, control)), "", *story]

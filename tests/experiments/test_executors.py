@@ -1,0 +1,73 @@
+"""One process or several: the same bytes; and what a pool does with errors and dying workers."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from marketeval.core.errors import RunError, UnknownNameError
+from marketeval.experiments.executors import EXECUTORS, Processes, Serial
+from marketeval.experiments.runner import cut, run, seeds_text
+from marketeval.experiments.scenario import Tree, parse_seeds
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+def misbehave(number: int) -> int:
+    if number == 1:
+        raise UnknownNameError("metric", "HIH", ["HHI"])
+    if number == 2:
+        raise OSError(28, "No space left on device")
+    if number == 3:
+        os._exit(5)
+    time.sleep(60)
+    return number
+
+
+@pytest.mark.parametrize("name", EXECUTORS)
+def test_every_piece_is_done_once(name: str) -> None:
+    assert sorted(EXECUTORS[name]().map(double, range(20))) == list(range(0, 40, 2))
+    assert list(EXECUTORS[name]().map(double, [])) == []
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "text"),
+    [
+        (1, RunError, "unknown metric 'HIH'; did you mean 'HHI'"),
+        (2, OSError, "No space left"),
+        (3, RunError, r"a worker process died \(exit code 5\)"),
+    ],
+)
+def test_an_error_of_a_worker_comes_at_once_while_others_are_busy(
+    number: int, kind: type[Exception], text: str
+) -> None:
+    start = time.monotonic()
+    with pytest.raises(kind, match=text):
+        list(Processes(2).map(misbehave, [0, number, 0]))
+    assert time.monotonic() - start < 30
+
+
+def test_serial_and_processes_write_the_same_bytes(tree: Tree, tmp_path: Path) -> None:
+    seeds = list(range(1, 20))
+    one = run(tree, tmp_path / "one", executor=Serial(), seeds=seeds)
+    two = run(tree, tmp_path / "two", executor=Processes(2), seeds=seeds)
+    assert one.manifest.log_digest == two.manifest.log_digest
+    tables = sorted(path.relative_to(one.path) for path in one.path.rglob("*.parquet"))
+    assert tables == sorted(path.relative_to(two.path) for path in two.path.rglob("*.parquet"))
+    for table in (*tables, "scenario.yaml", "controls/no-entry/scenario.yaml"):
+        assert (one.path / table).read_bytes() == (two.path / table).read_bytes(), table
+
+
+def test_seeds_are_cut_and_written_alike_wherever_they_are_played() -> None:
+    for count in (1, 2, 16, 17, 50, 5000):
+        seeds = list(range(3, 3 + count))
+        pieces = cut(seeds)
+        assert [seed for piece in pieces for seed in piece] == seeds
+        assert max(map(len, pieces)) <= 250
+        assert parse_seeds(seeds_text(seeds)) == seeds
+    assert seeds_text([1, 2, 3, 7, 9, 10]) == "1-3,7,9-10"
