@@ -50,7 +50,7 @@ def simulate(
             wanted.append(questions.pop(0))
         curious = streams["explore"].uniform(step, per_step)
         luck = {seat: streams[f"{seat}/choice"].uniform(step, per_step) for seat in rates}
-        outcome = {seat: streams[f"{seat}/outcome"].uniform(step, per_step) for seat in rates}
+        outcome = {seat: streams[f"{seat}/agent/outcome"].uniform(step, per_step) for seat in rates}
 
         def choose(slot: int, came=came, curious=curious, luck=luck) -> tuple[str, bool]:
             mine = preferences[came[slot]]
