@@ -16,7 +16,8 @@ from marketeval.agents.bernoulli import Bernoulli
 from marketeval.agents.recorded import Recorded
 from marketeval.agents.registry import make_agent
 from marketeval.core.errors import DataError, ScenarioError, UnknownNameError
-from marketeval.core.market import Agent
+from marketeval.core.market import Agent, Market
+from marketeval.experiments.families import FAMILIES
 from marketeval.experiments.outcomes import Outcomes, read_csv, read_outcomes
 from marketeval.experiments.scenario import (
     Entries,
@@ -50,7 +51,7 @@ class Experiment:
     """A scenario ready to be played: every seat filled, every file read and checked."""
 
     scenario: Scenario
-    market: InformationMarket
+    market: Market
     seats: Mapping[str, Agent]
     hashes: Mapping[str, str]
 
@@ -60,6 +61,8 @@ def assemble(scenario: Scenario) -> Experiment:
 
     The experiment's scenario has the seats, phases and metrics spelled out.
     """
+    if scenario.family != "information":
+        return _assemble_family(scenario)
     outcomes = _outcomes(scenario)
     named = scenario.seats or {model: Seat() for model in (outcomes.tables if outcomes else ())}
     seats = _with_entries(named, scenario.entries)
@@ -93,6 +96,42 @@ def assemble(scenario: Scenario) -> Experiment:
         market=market,
         seats=agents,
         hashes=outcomes.hashes if outcomes else {},
+    )
+
+
+def _assemble_family(scenario: Scenario) -> Experiment:
+    """As `assemble`, for families whose seats need nothing but agents."""
+    family = FAMILIES[scenario.family]
+    for name in ("outcomes", "items", "entries", "phases"):
+        if getattr(scenario, name):
+            raise ScenarioError(f"{name}: a scenario of family '{scenario.family}' takes none")
+    services = {name: Seat(agent=agent) for name, agent in family.SERVICES.items()}
+    seats = {**services, **scenario.seats}
+    competing = [name for name in seats if name not in family.SERVICES]
+    if not competing:
+        raise ScenarioError(f"scenario '{scenario.name}' has no seats: name them under 'seats'")
+    late = [name for name in seats if seats[name].enters]
+    if late:
+        raise ScenarioError(
+            f"seat '{late[0]}' enters late; in family '{scenario.family}' all are there from step 0"
+        )
+    agents = {
+        name: make_agent(seat.agent, seat=name, options=seat.options)
+        for name, seat in seats.items()
+    }
+    market = family.build(
+        scenario.market,
+        [(name, seats[name].label or name) for name in competing],
+        privileged=[name for name in competing if agents[name].privileged],
+    )
+    metrics = scenario.metrics or family.default_metrics(scenario.market)
+    return Experiment(
+        scenario=scenario.model_copy(
+            update={"seats": seats, "metrics": tuple(str(parse_metric(one)) for one in metrics)}
+        ),
+        market=market,
+        seats=agents,
+        hashes=dict(family.hashes()),
     )
 
 

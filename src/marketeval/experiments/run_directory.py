@@ -25,10 +25,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from marketeval.core.errors import DataError, UsageError
 from marketeval.core.log import EventKind, combine_digests, empty_frame
-from marketeval.events import information
+from marketeval.experiments.families import FAMILIES
 from marketeval.experiments.scenario import Scenario, check, parse_yaml
-
-KINDS = {"information": information.KINDS}
 
 
 class Unit(BaseModel):
@@ -88,7 +86,7 @@ class RunDirectory:
             problem = error.errors()[0]
             where = ".".join(map(str, problem["loc"]))
             raise DataError(f"{path}: {where}{': ' if where else ''}{problem['msg']}") from None
-        if manifest.family not in KINDS:
+        if manifest.family not in FAMILIES:
             raise DataError(f"{path}: unknown market family '{manifest.family}'")
         return manifest
 
@@ -117,7 +115,8 @@ class RunDirectory:
 
     def scan(self, kind: str) -> pl.LazyFrame:
         """All rows of a kind in seed and row order, facts shared by all seeds once."""
-        declared = {one.name: one for one in KINDS[self.manifest.family]}
+        family = FAMILIES[self.manifest.family]
+        declared = {one.name: one for one in family.KINDS}
         if kind not in declared:
             raise DataError(f"unknown event '{kind}'; known: {', '.join(sorted(declared))}")
         folder = self.path / "events" / kind
@@ -126,7 +125,7 @@ class RunDirectory:
         if not parts:
             return empty_frame(declared[kind]).lazy()
         rows = pl.scan_parquet(parts)
-        if declared[kind] in information.SHARED:
+        if declared[kind] in family.SHARED:
             rows = rows.unique(maintain_order=True)
         return rows
 
@@ -285,4 +284,4 @@ def digest_of(units: Sequence[Unit]) -> str:
 
 def kinds_of(family: str) -> Sequence[EventKind]:
     """The event kinds of a market family."""
-    return KINDS[family]
+    return list(FAMILIES[family].KINDS)
