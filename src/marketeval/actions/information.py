@@ -14,14 +14,16 @@ NO_OUTCOME = "no recorded outcome"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answers:
-    """A generator's answers to a batch of questions, graded; all arrays have shape (questions,).
+    """A generator's answers to a batch of questions; all arrays have shape (questions,).
 
     Parameters
     ----------
-    score : quality in [0, 1]; NaN where there is no outcome
+    score : quality in [0, 1]; NaN where the judge has to grade the text, or, without a text, where
+        there is no outcome
     grade : codes of `events.information.GRADES`; None where the data have no grades
     cost_usd, latency_s : None where unknown
-    reason : why a score is NaN
+    text : the answers; "" where there is none
+    reason : why there is no outcome, for all rows or one per row
     """
 
     score: NDArray[np.float64]
@@ -29,7 +31,28 @@ class Answers:
     cost_usd: NDArray[np.float64] | None = None
     latency_s: NDArray[np.float64] | None = None
     text: Sequence[str] | None = None
-    reason: str = NO_OUTCOME
+    reason: str | Sequence[str] = NO_OUTCOME
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grades:
+    """A judge's grades of a batch of answers; all arrays have shape (answers,).
+
+    Parameters
+    ----------
+    score : quality in [0, 1]; NaN where the judge gave no readable grade
+    grade : codes of `events.information.GRADES`; None where the judge only scores
+    reason : why a score is NaN, one per row
+    judges : the judges behind a panel's score; their own scores and grades stand in `scores` and
+        `grades`, of shape (judges, answers), for their agreement
+    """
+
+    score: NDArray[np.float64]
+    grade: NDArray[np.int8] | None = None
+    reason: Sequence[str] = ()
+    judges: Sequence[str] = ()
+    scores: NDArray[np.float64] | None = None
+    grades: NDArray[np.int8] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,16 +21,20 @@ from marketeval.agents.recorded import Recorded
 from marketeval.core.errors import ScenarioError, UnknownNameError
 from marketeval.core.market import Agent
 from marketeval.core.registry import Registry
+from marketeval.llm.calls import Calls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What a maker is told: which seat, the text after the name, the options, the tables."""
+    """What a maker is told: which seat, the text after the name, the options, the tables, and the
+    calls of the run, through which models are asked."""
 
     seat: str
     argument: str
     options: Mapping[str, Any]  # any: whatever the scenario's YAML held
+    text: str = ""  # the whole name
     tables: Mapping[str, AnswerTable] = field(default_factory=dict)
+    calls: Calls = field(default_factory=Calls)
 
 
 Maker = Callable[[Order], Agent]
@@ -42,6 +46,14 @@ AGENTS: Registry[Maker] = Registry(
         "bernoulli": "marketeval.agents.registry:bernoulli",
         "recorded": "marketeval.agents.registry:recorded",
         "python": "marketeval.agents.registry:python",
+        "openai": "marketeval.agents.models:model",
+        "openrouter": "marketeval.agents.models:model",
+        "http": "marketeval.agents.models:model",
+        "https": "marketeval.agents.models:model",
+        "local": "marketeval.agents.models:model",
+        "judge": "marketeval.agents.models:judge",
+        "remote": "marketeval.agents.models:remote",
+        "person": "marketeval.agents.models:person",
         "heuristic": "marketeval.agents.registry:heuristic",
         "embedder": "marketeval.agents.embedder:make",
     },
@@ -54,14 +66,25 @@ def make_agent(
     seat: str,
     options: Mapping[str, Any] | None = None,  # any: as in Order
     tables: Mapping[str, AnswerTable] | None = None,
+    calls: Calls | None = None,
 ) -> Agent:
-    """The agent that a short text names, ready to fill a seat."""
+    """The agent that a short text names, ready to fill a seat.
+
+    `calls` is what the run's models are asked through; without it, calls are not recorded.
+    """
     name, _, argument = text.partition(":")
     if not argument and "#" in name:
         name, _, argument = name.partition("#")
         argument = f"#{argument}"
     return AGENTS[name](
-        Order(seat=seat, argument=argument, options=options or {}, tables=tables or {})
+        Order(
+            seat=seat,
+            argument=argument,
+            options=options or {},
+            text=text,
+            tables=tables or {},
+            calls=calls or Calls(),
+        )
     )
 
 

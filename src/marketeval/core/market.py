@@ -28,7 +28,8 @@ class Request:
     A seat without memory needs `instructions` and `briefing`; a conversation that is held open
     needs the `instructions` once and then the `news`. A request may carry a `batch`: columns of
     equal length, one row per decision, to be answered by an action with as many rows.
-    `privileged` knowledge reaches only agents that declare that they need it.
+    `privileged` knowledge reaches only agents that declare that they need it. The driver fills in
+    `turn`, the place of the turn in its episode from 0, for agents that are not deterministic.
     """
 
     seat: str
@@ -41,6 +42,7 @@ class Request:
     news: Any = None  # any: as above
     batch: Mapping[str, Any] = field(default_factory=dict)  # any: arrays of any type
     privileged: Any = None  # any: as above
+    turn: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,15 @@ class Failure:
     """What stands in for an action when an agent gave none that counts. Never an exception."""
 
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """An action with the events that tell how it came about, each the values of one row of an
+    event kind; the driver appends them if the market declares the kind, and hands on the action."""
+
+    action: Any  # any: as `Action`
+    events: Sequence[tuple[str, Mapping[str, Any]]]  # any: as `EventLog.append` takes
 
 
 Action = Any  # any: a frozen value of the type that the request names, or a `Failure`

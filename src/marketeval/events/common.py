@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
-from marketeval.core.log import Column
+from marketeval.core.log import Column, EventKind
 
 STEP = Column("step", "int32", "simulation step, counted from 0", low=0)
 SLOT = Column("slot", "int32", "place of the interaction within its step, from 0", low=0)
 AGENT = Column("agent", "int16", "the agent, a row of the table of agents", low=0)
 SEAT = Column("seat", "text", "the seat's name in the scenario")
 LABEL = Column("label", "text", "the name shown in tables and pictures")
+
+RUNGS = ("schema", "json", "prompt")
+STRUCTURED = EventKind(
+    "structured",
+    "how a model was asked for an action in a form, and what of its answers could not be read",
+    (
+        SEAT,
+        Column("decision", "text", "the kind of decision"),
+        Column(
+            "rung", "enum", "strict schema, JSON mode, or the schema in the prompt", values=RUNGS
+        ),
+        Column("unreadable", "int32", "answers that could not be read", low=0),
+        Column("reason", "text", "what was wrong with them"),
+    ),
+)

@@ -130,6 +130,17 @@ MISSED = EventKind(
     "an interaction without an outcome, and why",
     (STEP, SLOT, AGENT, Column("reason", "text", "what went wrong")),
 )
+JUDGEMENT = EventKind(
+    "judgement",
+    "what one judge of a panel made of one answer, before any intervention",
+    (
+        STEP,
+        SLOT,
+        Column("judge", "text", "the judge's name"),
+        Column("score", "float64", "its score", 0, 1, nullable=True),
+        Column("grade", "enum", "its grade, if it gives one", values=GRADES),
+    ),
+)
 USER_LEFT = EventKind(
     "user_left",
     "a user who left for good, after this step, for the outside option",
@@ -137,5 +148,5 @@ USER_LEFT = EventKind(
 )
 
 SHARED = (MARKET, GENERATOR, STATIC_SCORE, TOPICS, QUESTIONS, SEGMENTS, PHASE, USERS)
-EPISODE = (INTERVENTION, INTERACTION, UNSERVED, MISSED, USER_LEFT)
+EPISODE = (INTERVENTION, INTERACTION, UNSERVED, MISSED, JUDGEMENT, USER_LEFT)
 KINDS = (*SHARED, *EPISODE)

@@ -218,6 +218,7 @@ def discard_unfinished(path: Path, units: Sequence[Unit]) -> None:
 
 
 LOCK = ".lock"
+CALLS = "calls.sqlite"
 
 
 @contextlib.contextmanager
@@ -244,31 +245,36 @@ def held(path: Path) -> Iterator[None]:
         finally:
             with contextlib.suppress(OSError):
                 (path / LOCK).unlink()
+                path.rmdir()  # if nothing was written
 
 
-def check_room(path: Path, *, force: bool) -> None:
-    """Refuse a folder in use, unless it may be replaced and holds a run (or nothing)."""
+def check_room(path: Path, *, force: bool, resume: bool = False) -> None:
+    """Refuse a folder in use, unless it may be replaced and holds a run (or nothing).
+
+    A folder with recorded calls and nothing else may be resumed: the run stopped before it began.
+    """
     if not path.exists():
         return
     if not path.is_dir():
         raise UsageError(f"the output {path} is a file; choose another --out")
-    if not any(one.name != LOCK for one in path.iterdir()):
+    names = {one.name for one in path.iterdir()} - {LOCK}
+    if not names or (resume and all(name.startswith(CALLS) for name in names)):
         return
     if not force:
         raise UsageError(
             f"the output folder {path} is in use; choose another --out, or --force to replace it, "
             "or --resume to continue it"
         )
-    if not any(path.glob("manifest.json*")):
+    if not any((*path.glob("manifest.json*"), *path.glob(CALLS))):
         raise UsageError(
             f"{path} holds no run, so --force will not replace it; choose another --out"
         )
 
 
 def clear(path: Path) -> None:
-    """Empty a folder that is held."""
+    """Empty a folder that is held; calls that were paid for stay."""
     for one in path.iterdir():
-        if one.name == LOCK:
+        if one.name == LOCK or one.name.startswith(CALLS):
             continue
         if one.is_dir():
             shutil.rmtree(one)

@@ -83,6 +83,29 @@ class Phase(BaseModel):
         return self
 
 
+class Endpoint(BaseModel):
+    """What an endpoint bears; see `llm.limits.Limits`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    concurrency: int = Field(default=32, ge=1)
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    tokens_per_minute: float | None = Field(default=None, gt=0)
+    attempts: int = Field(default=6, ge=1)
+    backoff_s: float = Field(default=1.0, gt=0)
+    longest_wait_s: float = Field(default=60.0, gt=0)
+    failures_in_a_row: int = Field(default=20, ge=1)
+
+
+class ModelPrice(BaseModel):
+    """Dollars per million tokens of a model."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+
 class Scenario(BaseModel):
     """One market, its seats, its controls and its metrics, with every default filled in."""
 
@@ -97,6 +120,9 @@ class Scenario(BaseModel):
     outcomes: tuple[str, ...] = ()
     missing: Literal["fail", "skip", "zero"] = "fail"
     items: str = ""
+    static: bool = False
+    endpoints: dict[str, Endpoint] = {}
+    prices: dict[str, ModelPrice] = {}
     entries: Entries | None = None
     phases: tuple[Phase, ...] = ()
     controls: dict[str, dict[str, Any]] = {}  # any: overrides, by key
@@ -310,7 +336,7 @@ def make_absolute(tree: Tree, folder: Path) -> None:
         tree["outcomes"] = [tree["outcomes"]]
     if isinstance(tree.get("outcomes"), list):
         tree["outcomes"] = [_absolute(str(one), folder) for one in tree["outcomes"]]
-    if isinstance(tree.get("items"), str) and tree["items"]:
+    if isinstance(tree.get("items"), str) and tree["items"] and ":" not in tree["items"][2:]:
         tree["items"] = _absolute(tree["items"], folder)
     if isinstance(tree.get("entries"), dict) and "file" in tree["entries"]:
         tree["entries"]["file"] = _absolute(str(tree["entries"]["file"]), folder)

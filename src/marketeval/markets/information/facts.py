@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +34,35 @@ class Generator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Questions:
-    """The pool: ids in the data's order, the topic of each, and the names of the topics."""
+    """The pool: ids in the data's order, the topic of each, and the names of the topics.
+
+    Where seats answer in words, `texts` holds the questions and `golds` the accepted answers to
+    each (none where a judge does without).
+    """
 
     items: Sequence[str]
     topics: Integers
     topic_names: Sequence[str] = ("all",)
+    texts: Sequence[str] | None = None
+    golds: Sequence[Sequence[str]] | None = None
+
+    def batch(self, questions: Integers, slots: Integers) -> dict[str, Any]:
+        """What a seat is told of some questions, in columns (any: arrays and texts)."""
+        columns: dict[str, Any] = {"question": questions, "slot": slots.copy()}
+        if self.texts is not None:
+            columns["asked"] = [self.texts[question] for question in questions]
+        return columns
+
+    def to_grade(
+        self, questions: Integers, slots: Integers, texts: Sequence[str]
+    ) -> dict[str, Any]:
+        """What a judge is told of some answers, in columns (any: as above)."""
+        golds = self.golds
+        return {
+            **self.batch(questions, slots),
+            "text": texts,
+            "gold": [() if golds is None else golds[question] for question in questions],
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from marketeval.actions.information import Answers
+from marketeval.actions.information import Answers, Grades
 from marketeval.core.log import EventKind, EventLog
 from marketeval.core.market import Request, Script
 from marketeval.core.streams import Streams
@@ -28,6 +28,7 @@ from marketeval.markets.information.supply import Supply
 from marketeval.markets.information.wave import BY_USER, TOGETHER, Outcomes, waves
 
 Integers = NDArray[np.int64]
+JUDGE = "judge"  # the seat that grades answers in words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,13 +85,29 @@ class InformationMarket:
                         action=Answers,
                         step=step,
                         draws=draws[agent],
-                        briefing=self.questions,
-                        batch={"question": asked.questions[slots], "slot": slots.copy()},
+                        briefing=None if self.questions.texts else self.questions,
+                        batch=self.questions.batch(asked.questions[slots], slots),
                     )
                     for agent, slots in calls
                 ]
                 for (agent, slots), action in zip(calls, actions, strict=True):
                     outcomes.take(agent, slots, action, step=step, supply=supply)
+
+                # What was answered in words is graded by the judge.
+                if (slots := outcomes.ungraded()).size:
+                    (grades,) = yield [
+                        Request(
+                            seat=JUDGE,
+                            decision="grade",
+                            action=Grades,
+                            step=step,
+                            draws=streams.of(f"{JUDGE}/agent"),
+                            batch=self.questions.to_grade(
+                                asked.questions[slots], slots, outcomes.texts(slots)
+                            ),
+                        )
+                    ]
+                    outcomes.grade_answers(slots, grades, step=step, supply=supply)
 
                 # The outcome is worth something to the user, who learns from it.
                 outcomes.signals(wave, self.signal_of_grade)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from marketeval.actions.information import Answers
+from marketeval.actions.information import Answers, Grades
 from marketeval.core.compiled import kernel
 from marketeval.core.log import EventLog
 from marketeval.core.market import Action, Failure
@@ -52,7 +52,9 @@ class Outcomes:
         self.counts = np.zeros(slots, bool)
         self.status = np.zeros(slots, np.int8)
         self.grade = np.full(slots, events.UNGRADED, np.int8)
-        self._missing: list[tuple[Integers, int, str]] = []
+        self._missing: list[tuple[Integers, Sequence[str]]] = []
+        self._judged: list[tuple[Integers, Grades]] = []  # by panels
+        self._texts: dict[int, str] = {}  # answers that wait for their grade, by slot
 
     def choose(self, wave: Integers, chosen: Integers, explored: NDArray[np.bool_]) -> None:
         """Note whom the users of a wave ask."""
@@ -81,7 +83,7 @@ class Outcomes:
         """Take an agent's answers as far as they are valid; the rest is missing, with a reason."""
         reason = _fault(action, slots.size)
         if reason or not isinstance(action, Answers):
-            self._miss(agent, slots, reason)
+            self._miss(slots, reason)
             return
         score = np.array(action.score, np.float64)
         grade = np.full(slots.size, events.UNGRADED, np.int8)
@@ -97,7 +99,45 @@ class Outcomes:
         if action.latency_s is not None:
             self.latency[slots] = action.latency_s * supply.latency[agent]
         if not there.all():
-            self._miss(agent, slots[~there], action.reason)
+            for row in np.flatnonzero(~there).tolist():
+                if action.text is not None and action.text[row]:
+                    self._texts[int(slots[row])] = action.text[row]
+                    there[row] = True
+            self._miss(slots[~there], _reasons(action.reason, ~there))
+
+    def ungraded(self) -> Integers:
+        """The slots whose answers wait for their grade, ascending."""
+        return np.array(sorted(self._texts), np.int64)
+
+    def texts(self, slots: Integers) -> list[str]:
+        """The answers that wait for their grade."""
+        return [self._texts[slot] for slot in slots.tolist()]
+
+    def grade_answers(self, slots: Integers, action: Action, *, step: int, supply: Supply) -> None:
+        """Take the judge's grades as far as they are valid; the rest is missing, with a reason."""
+        self._texts.clear()
+        reason = _fault_of_grades(action, slots.size)
+        if reason or not isinstance(action, Grades):
+            self._miss(slots, f"judge: {reason}")
+            return
+        if action.judges:
+            self._judged.append((slots, action))
+        score = np.array(action.score, np.float64)
+        grade = np.full(slots.size, events.UNGRADED, np.int8)
+        if action.grade is not None:
+            grade[:] = action.grade
+        for agent in np.unique(self.agent[slots]):
+            rows = np.flatnonzero(self.agent[slots] == agent)
+            own_score, own_grade = score[rows], grade[rows]
+            supply.alter(int(agent), step, slots[rows], own_score, own_grade)
+            score[rows], grade[rows] = own_score, own_grade
+        there = score == score
+        self.score[slots] = score
+        self.grade[slots] = grade
+        self.counts[slots] = there
+        if not there.all():
+            reasons = _reasons(action.reason or "no grade", ~there)
+            self._miss(slots[~there], [f"judge: {one}" for one in reasons])
 
     def signals(self, wave: Integers, of_grade: NDArray[np.float64]) -> None:
         """The quality signal: what its map gives for the grade, or 2q - 1 without a grade."""
@@ -134,13 +174,21 @@ class Outcomes:
                 utility=self.utility[served],
                 status=self.status[served],
             )
+        for slots, action in self._judged:
+            for number, judge in enumerate(action.judges):
+                scores, grades = action.scores, action.grades
+                log.append(
+                    "judgement",
+                    step=step,
+                    slot=slots,
+                    judge=judge,
+                    score=np.nan if scores is None else scores[number],
+                    grade=events.UNGRADED if grades is None else grades[number],
+                )
         if self._missing:
-            slots = np.concatenate([one for one, _, _ in self._missing])
+            slots = np.concatenate([one for one, _ in self._missing])
             order = np.argsort(slots)
-            reasons = np.repeat(
-                np.array([reason for _, _, reason in self._missing], object),
-                [one.size for one, _, _ in self._missing],
-            )
+            reasons = np.concatenate([np.array(one, object) for _, one in self._missing])
             log.append(
                 "missing",
                 step=step,
@@ -149,17 +197,41 @@ class Outcomes:
                 reason=reasons[order],
             )
 
-    def _miss(self, agent: int, slots: Integers, reason: str) -> None:
-        self.status[slots] = events.MISSING
-        self._missing.append((slots, agent, reason))
+    def _miss(self, slots: Integers, reasons: str | Sequence[str]) -> None:
+        if slots.size:
+            self.status[slots] = events.MISSING
+            self._missing.append((slots, _reasons(reasons, np.ones(slots.size, bool))))
+
+
+def _reasons(given: str | Sequence[str], rows: NDArray[np.bool_]) -> Sequence[str]:
+    """The reasons of some rows, given one for all or one per row."""
+    if isinstance(given, str):
+        return [given] * int(rows.sum())
+    return [given[row] for row in np.flatnonzero(rows).tolist()]
 
 
 def _fault(action: Action, rows: int) -> str:
     """Why an action does not count, or ''."""
+    reason = _fault_of_grades(action, rows)
+    if reason:
+        return reason
+    if action.text is not None and (isinstance(action.text, str) or len(action.text) != rows):
+        return f"expected {rows} values in 'text'"
+    if not isinstance(action.reason, str) and len(action.reason) != rows:
+        return f"expected {rows} values in 'reason'"
+    if action.cost_usd is not None and not _between(action.cost_usd, -_LARGEST, _LARGEST):
+        return "an infinite cost"
+    if action.latency_s is not None and not _between(action.latency_s, 0.0, _LARGEST):
+        return "a negative or infinite latency"
+    return ""
+
+
+def _fault_of_grades(action: Action, rows: int) -> str:
+    """Why scores and grades do not count, or ''."""
     if isinstance(action, Failure):
         return action.reason
     for name in ("score", "grade", "cost_usd", "latency_s"):
-        values = getattr(action, name)
+        values = getattr(action, name, None)
         if values is None:
             continue
         if not isinstance(values, np.ndarray) or values.shape != (rows,):
@@ -170,10 +242,13 @@ def _fault(action: Action, rows: int) -> str:
         return "a score outside [0, 1]"
     if action.grade is not None and not _between(action.grade, 0, events.UNGRADED):
         return "an unknown grade"
-    if action.cost_usd is not None and not _between(action.cost_usd, -_LARGEST, _LARGEST):
-        return "an infinite cost"
-    if action.latency_s is not None and not _between(action.latency_s, 0.0, _LARGEST):
-        return "a negative or infinite latency"
+    reasons = action.reason
+    if isinstance(action, Grades) and reasons and len(reasons) != rows:
+        return f"expected {rows} values in 'reason'"
+    for name in ("scores", "grades"):
+        table = getattr(action, name, None)
+        if table is not None and table.shape != (len(action.judges), rows):
+            return f"expected {rows} values per judge in '{name}'"
     return ""
 
 

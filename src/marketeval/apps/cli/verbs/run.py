@@ -36,6 +36,16 @@ def command(
     executor: Annotated[str, typer.Option(help="Who does the work: serial or processes.")] = (
         "processes"
     ),
+    replay_only: Annotated[
+        bool, typer.Option("--replay-only", help="Ask no model: recorded calls only.")
+    ] = False,
+    max_calls: Annotated[int | None, typer.Option(min=0, help="Stop before more calls.")] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0.0, help="Stop before more dollars are spent.")
+    ] = None,
+    retry_missing: Annotated[
+        bool, typer.Option("--retry-missing", help="Make calls again that failed for good.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the run in --out.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     report: Annotated[bool, typer.Option(help="Write report.html and pictures.")] = True,
@@ -47,6 +57,7 @@ def command(
     from marketeval.core.errors import UnknownNameError, UsageError
     from marketeval.experiments.engines import ENGINES
     from marketeval.experiments.executors import EXECUTORS
+    from marketeval.experiments.live import Asking
     from marketeval.experiments.runner import run
     from marketeval.experiments.scenario import check, parse_seeds
 
@@ -73,6 +84,12 @@ def command(
                 where,
                 executor=EXECUTORS[executor](),
                 engine=engine,
+                asking=Asking(
+                    mode="replay-only" if replay_only else "record",
+                    max_calls=max_calls,
+                    max_cost=max_cost,
+                    retry_missing=retry_missing,
+                ),
                 seeds=None if seeds is None else parse_seeds(seeds),
                 force=force,
                 resume=resume,

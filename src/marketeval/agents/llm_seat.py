@@ -1,0 +1,100 @@
+"""A seat behind a language model, whatever the market: the request as messages, the action as JSON.
+
+The rules travel in the request, the schema comes from the type of the action, so this file knows no
+market. A seat that plays is asked anew in each seed and turn: its sample index is SEED/TURN.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic.errors import PydanticSchemaGenerationError
+
+from marketeval.actions.wire import to_json
+from marketeval.agents.chat import Chat
+from marketeval.core.errors import ScenarioError
+from marketeval.core.market import Action, Failure, Noted, Request
+from marketeval.events.common import RUNGS
+from marketeval.llm.client import CallError, Message
+from marketeval.llm.structured import UnreadableError, ask
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LLMSeat:
+    """Asks a model for an action that fits the request's schema."""
+
+    chat: Chat
+    immediate: bool = False
+    deterministic: bool = False
+    privileged: bool = False
+    keeps_its_calls: bool = True
+
+    async def act(self, request: Request) -> Action:
+        """The model's action, noted with how it was asked; a `Failure` if none could be had."""
+        chat = self.chat
+        try:
+            parsed = await ask(
+                chat.calls,
+                chat.model,
+                messages(request),
+                schema(request),
+                TypeAdapter(request.action).validate_python,
+                seat=chat.seat,
+                sample=f"{request.draws.seed}/{request.turn}",
+                parameters=chat.parameters,
+            )
+        except UnreadableError as error:
+            return Noted(Failure(error.reason), [_row(request, error.rung, error.failures)])
+        except CallError as error:
+            return Failure(error.reason)
+        return Noted(parsed.value, [_row(request, parsed.rung, parsed.failures)])
+
+
+def messages(request: Request) -> list[Message]:
+    """The request in words: the rules, then what the seat knows and what it has to decide."""
+    parts = [
+        _words("What you know", request.briefing),
+        _words("What is new", request.news),
+        _words("What only you know", request.privileged),
+        _words("What there is to decide, one row per decision", dict(request.batch)),
+    ]
+    told = "\n\n".join(part for part in parts if part) or "Decide."
+    rules = [Message("system", request.instructions)] if request.instructions else []
+    return [*rules, Message("user", f"{told}\n\nYour decision: {request.decision}.")]
+
+
+def schema(request: Request) -> dict[str, Any]:
+    """The JSON schema of the action that is asked for (any: a schema).
+
+    Raises
+    ------
+    ScenarioError : the action has none
+    """
+    try:
+        return TypeAdapter(request.action).json_schema()
+    except (PydanticSchemaGenerationError, TypeError):
+        raise ScenarioError(
+            f"a model cannot fill the seat '{request.seat}': its action "
+            f"{request.action.__name__} has no JSON schema"
+        ) from None
+
+
+def _words(title: str, value: object) -> str:
+    if value is None or value == {}:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(to_json(value), ensure_ascii=False)
+    return f"{title}:\n{text}"
+
+
+def _row(request: Request, rung: str, failures: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
+    """The event `structured` of a request (any: as `EventLog.append` takes)."""
+    return "structured", {
+        "seat": request.seat,
+        "decision": request.decision,
+        "rung": RUNGS.index(rung),
+        "unreadable": len(failures),
+        "reason": "; ".join(failures),
+    }

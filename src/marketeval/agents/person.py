@@ -1,0 +1,60 @@
+"""`person`: somebody at the terminal fills the seat, one question at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TextIO
+
+from marketeval.actions.wire import from_json, to_json
+from marketeval.core.market import Action, Failure, Request
+
+TRIES = 3
+_one_at_a_time: dict[asyncio.AbstractEventLoop, asyncio.Lock] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Person:
+    """Shows the request on stderr and reads the action as JSON, or `skip`, from the terminal."""
+
+    read: Callable[[], str] = sys.stdin.readline
+    out: TextIO = sys.stderr
+    immediate: bool = False
+    deterministic: bool = False
+    privileged: bool = False
+
+    async def act(self, request: Request) -> Action:
+        """The action that was typed; a `Failure` for `skip`, the end of input, or three misses."""
+        loop = asyncio.get_running_loop()
+        async with _one_at_a_time.setdefault(loop, asyncio.Lock()):
+            self._show(request)
+            for _ in range(TRIES):
+                typed = (await asyncio.to_thread(self.read)).strip()
+                if typed in ("", "skip"):
+                    return Failure("skipped")
+                try:
+                    return from_json(request.action, json.loads(typed))
+                except ValueError as error:
+                    self._say(f"not understood: {error}\n> ")
+        return Failure("not understood")
+
+    def _show(self, request: Request) -> None:
+        self._say(f"\n{request.seat}, step {request.step}: {request.decision}\n")
+        for title, value in (
+            ("rules", request.instructions),
+            ("you know", request.briefing),
+            ("new", request.news),
+            ("to decide", dict(request.batch)),
+        ):
+            if value:
+                text = value if isinstance(value, str) else json.dumps(to_json(value), indent=1)
+                self._say(f"{title}:\n{text}\n")
+        fields = ", ".join(getattr(request.action, "__annotations__", {}))
+        self._say(f"answer as JSON with {fields}, or skip\n> ")
+
+    def _say(self, text: str) -> None:
+        self.out.write(text)
+        self.out.flush()

@@ -1,0 +1,211 @@
+"""Structured answers as a ladder: strict JSON schema, JSON mode, the schema in the prompt.
+
+An endpoint that refuses a rung is asked on the next one, and the rung it takes is kept in the
+cassette, so that nobody asks twice and a replay asks the same. An answer that cannot be read is
+shown its error, at most twice. Which rung was used and what could not be read is handed to the
+caller: it belongs in the event log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+from marketeval.llm.calls import Calls
+from marketeval.llm.client import (
+    DEFAULTS,
+    JSON_OBJECT,
+    Message,
+    Model,
+    NonsenseError,
+    Parameters,
+    RefusedFormatError,
+    Schema,
+)
+
+T = TypeVar("T")
+Rung = Literal["schema", "json", "prompt"]
+RUNGS: Sequence[Rung] = ("schema", "json", "prompt")
+NUDGES = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed(Generic[T]):
+    """A value that was read, how it was asked for, and what had to be asked again.
+
+    `cost_usd` sums over all calls that it took, None if any is unpriced; so does `latency_s`.
+    """
+
+    value: T
+    rung: Rung
+    failures: tuple[str, ...]
+    calls: int
+    cost_usd: float | None
+    latency_s: float
+
+
+class UnreadableError(NonsenseError):
+    """No answer could be read; `failures` says why, one reason per answer."""
+
+    def __init__(self, rung: Rung, failures: Sequence[str]) -> None:
+        super().__init__(f"unreadable answer: {failures[-1]}")
+        self.rung = rung
+        self.failures = tuple(failures)
+
+
+async def ask(
+    calls: Calls,
+    model: Model,
+    messages: Sequence[Message],
+    schema: Schema,
+    read: Callable[[Any], T],  # any: the JSON value of the answer
+    *,
+    seat: str,
+    sample: str = "0",
+    parameters: Parameters = DEFAULTS,
+) -> Parsed[T]:
+    """Ask for JSON that fits a schema and read it with `read`, which raises ValueError if it
+    cannot.
+
+    Raises
+    ------
+    UnreadableError : no answer could be read, nudged or not
+    CallError, StopError, ... : as `Calls.complete`
+    """
+    schema = strict(schema)
+    told = json.dumps(schema, sort_keys=True)
+    name = hashlib.sha256(told.encode()).hexdigest()[:16]
+    rungs = RUNGS
+    known = calls.cassette.rung(model, name)
+    if known in RUNGS:
+        rungs = RUNGS[RUNGS.index(known) :]
+    for rung in rungs:
+        try:
+            parsed = await _on(
+                rung, calls, model, messages, schema, told, read, seat, sample, parameters
+            )
+        except RefusedFormatError:
+            if rung == RUNGS[-1]:
+                raise
+            await calls.cassette.keep_rung(model, name, RUNGS[RUNGS.index(rung) + 1])
+            continue
+        return parsed
+    raise UnreadableError("prompt", ["no rung of structured output is left"])
+
+
+def strict(schema: Schema) -> dict[str, Any]:
+    """A schema as strict endpoints want it: every property required, no others, no defaults."""
+
+    def tidy(node: Any) -> Any:  # any: a JSON schema is a tree of anything
+        if isinstance(node, list):
+            return [tidy(one) for one in node]
+        if not isinstance(node, Mapping):
+            return node
+        kept = {key: tidy(value) for key, value in node.items() if key not in ("default", "title")}
+        if isinstance(node.get("properties"), Mapping):
+            named = {key: tidy(value) for key, value in node["properties"].items()}
+            kept |= {"properties": named, "required": list(named), "additionalProperties": False}
+        return kept
+
+    tidied: dict[str, Any] = tidy(schema)
+    return tidied
+
+
+def shown(messages: Sequence[Message], rung: Rung, schema: str) -> list[Message]:
+    """The messages as a rung sends them: below the strict one, the schema stands in the prompt."""
+    if rung == "schema" or not messages:
+        return list(messages)
+    *before, last = messages
+    text = (
+        f"{last.text}\n\nAnswer with one JSON value that fits this JSON schema, and with nothing "
+        f"else:\n{schema}"
+    )
+    return [*before, Message(last.role, text)]
+
+
+def read_json(text: str) -> Any:  # any: what JSON holds
+    """The JSON value in an answer: the whole, the content of a code fence, or the first object.
+
+    Raises
+    ------
+    ValueError : there is none; the message is fit to be shown to the model
+    """
+    fence = re.search(r"```(?:json)?\s*\n?(.*?)```", text, re.DOTALL)
+    for candidate in (text, fence.group(1) if fence else ""):
+        try:
+            return json.loads(candidate)
+        except ValueError:
+            continue
+    decoder = json.JSONDecoder()
+    for start in re.finditer(r"[{\[]", text):
+        try:
+            return decoder.raw_decode(text, start.start())[0]
+        except ValueError:
+            continue
+    raise ValueError("no JSON value in the answer")
+
+
+async def _on(
+    rung: Rung,
+    calls: Calls,
+    model: Model,
+    messages: Sequence[Message],
+    schema: Schema,
+    told: str,
+    read: Callable[[Any], T],
+    seat: str,
+    sample: str,
+    parameters: Parameters,
+) -> Parsed[T]:
+    """Ask on one rung, nudging where the answer cannot be read."""
+    asked = shown(messages, rung, told)
+    form = {"schema": schema, "json": JSON_OBJECT, "prompt": None}[rung]
+    failures: list[str] = []
+    cost: float | None = 0.0
+    latency = 0.0
+    while True:
+        call = await calls.complete(
+            model, asked, seat=seat, sample=sample, schema=form, parameters=parameters
+        )
+        cost = None if cost is None or call.cost_usd is None else cost + call.cost_usd
+        latency += call.latency_s
+        text = call.completion.text
+        try:
+            value = read(read_json(text))
+        except ValueError as error:
+            reason = _one_line(error)
+            if call.completion.finish == "length":
+                reason = f"cut off at {parameters.max_tokens} tokens; {reason}"
+            failures.append(reason)
+            if len(failures) > NUDGES:
+                raise UnreadableError(rung, failures) from None
+            nudge = (
+                f"That could not be read: {reason}. Answer again, with one JSON value that fits "
+                f"this JSON schema and nothing else:\n{told}"
+            )
+            asked = [*asked, Message("assistant", text), Message("user", nudge)]
+            continue
+        return Parsed(
+            value=value,
+            rung=rung,
+            failures=tuple(failures),
+            calls=len(failures) + 1,
+            cost_usd=cost,
+            latency_s=latency,
+        )
+
+
+def _one_line(error: ValueError) -> str:
+    """The error in one line; of a pydantic error, the places and what is wrong with them."""
+    listed = getattr(error, "errors", None)
+    if callable(listed):
+        parts = [
+            f"{'.'.join(str(one) for one in item['loc']) or 'value'}: {item['msg']}"
+            for item in listed()
+        ]
+        return "; ".join(parts[:5])
+    return " ".join(str(error).split())

@@ -1,0 +1,116 @@
+"""The ladder of structured output, its nudges, and what it tells."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+
+import pytest
+
+from marketeval.agents.registry import make_agent
+from marketeval.core.market import Failure, Noted, Request
+from marketeval.core.streams import Streams
+from marketeval.llm.calls import Calls
+from marketeval.llm.cassette import Cassette
+from marketeval.llm.structured import read_json, strict
+from marketeval.testing.fake_endpoint import FakeEndpoint, refusing
+
+
+@dataclass(frozen=True)
+class Bid:
+    amount: int
+    why: str = ""
+
+
+def decide(fake, path=None, mode="record"):
+    async def one():
+        async with Calls(Cassette(path, mode=mode, scenario="s")) as calls:
+            seat = make_agent(fake.agent, seat="bidder", calls=calls)
+            request = Request(
+                seat="bidder", decision="bid", action=Bid, step=0, turn=3, draws=Streams(5),
+                instructions="Bid for the lot.", briefing={"cash": 100},
+            )  # fmt: skip
+            return await seat.act(request)
+
+    return asyncio.run(one())
+
+
+GOOD = '{"amount": 7, "why": "cheap"}'
+
+
+@pytest.mark.parametrize(
+    ("refused", "rung"),
+    [((), 0), (("json_schema",), 1), (("json_schema", "json_object"), 2)],
+)
+def test_an_endpoint_that_refuses_a_rung_is_asked_on_the_next_and_never_again(
+    refused, rung, tmp_path
+):
+    path = tmp_path / "calls.sqlite"
+    with FakeEndpoint(reply=lambda body: GOOD, faults=refusing(*refused)) as fake:
+        said = decide(fake, path)
+        assert said.action == Bid(7, "cheap")
+        assert said.events[0][1]["rung"] == rung
+        assert fake.requests == len(refused) + 1
+        assert decide(fake, path, "replay-only") == said
+        assert fake.requests == len(refused) + 1
+    forms = [body.get("response_format", {}).get("type") for body in fake.seen]
+    assert forms == ["json_schema", "json_object", None][: rung + 1]
+    assert ("JSON schema" in fake.seen[-1]["messages"][-1]["content"]) == (rung > 0)
+
+
+def test_what_cannot_be_read_is_shown_its_error_and_told():
+    replies = iter(["seven", '{"amount": "many", "why": ""}', f"Sure!\n```json\n{GOOD}\n```"])
+    with FakeEndpoint(reply=lambda body: next(replies)) as fake:
+        said = decide(fake)
+    assert said.action == Bid(7, "cheap")
+    row = said.events[0][1]
+    assert row["unreadable"] == 2
+    assert "no JSON value in the answer" in row["reason"]
+    assert "amount" in row["reason"]
+    assert [len(body["messages"]) for body in fake.seen] == [2, 4, 6]
+    assert "amount" in fake.seen[2]["messages"][-1]["content"]
+
+
+def test_after_two_nudges_it_is_a_failure_and_no_guess():
+    with FakeEndpoint(reply=lambda body: "seven") as fake:
+        said = decide(fake)
+    assert isinstance(said, Noted)
+    assert said.action == Failure("unreadable answer: no JSON value in the answer")
+    assert fake.requests == 3
+
+
+def test_a_seat_that_plays_has_a_call_of_its_own_in_each_seed_and_turn(tmp_path):
+    async def sampled():
+        async with Calls(Cassette(tmp_path / "c.sqlite")) as calls:
+            seat = make_agent(fake.agent, seat="bidder", calls=calls)
+            for seed, turn in ((1, 0), (1, 1), (2, 0), (2, 0)):
+                await seat.act(Request(seat="bidder", decision="bid", action=Bid, step=0,
+                                       turn=turn, draws=Streams(seed)))  # fmt: skip
+
+    with FakeEndpoint(reply=lambda body: GOOD) as fake:
+        asyncio.run(sampled())
+    assert fake.requests == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a": 1}',
+        'Here: {"a": 1} as asked',
+        '```json\n{"a": 1}\n```',
+        '```\n{"a": 1}```',
+        '{x {"a": 1}',
+    ],
+)  # fmt: skip
+def test_json_is_found_where_models_put_it(text):
+    assert read_json(text) == {"a": 1}
+
+
+def test_a_strict_schema_requires_all_and_nothing_else():
+    from pydantic import TypeAdapter
+
+    schema = strict(TypeAdapter(Bid).json_schema())
+    assert schema["required"] == ["amount", "why"]
+    assert schema["additionalProperties"] is False
+    assert "default" not in json.dumps(schema)
