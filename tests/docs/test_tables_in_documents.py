@@ -14,7 +14,7 @@ from pydantic_core import PydanticUndefined
 from marketeval.choice.preference import KINDS
 from marketeval.choice.rules import RULES
 from marketeval.experiments.outcomes import NEEDED, OPTIONAL
-from marketeval.experiments.scenario import Entries, Phase, Seat, scenario_of
+from marketeval.experiments.scenario import Endpoint, Entries, ModelPrice, Phase, Seat, scenario_of
 from marketeval.markets.information import scenario as market
 from marketeval.markets.supply_chain import scenario as retail
 from marketeval.metrics.base import METRICS
@@ -26,6 +26,8 @@ RETAIL = ROOT / "docs" / "supply-chain.md"
 SPECS = {
     "Scenario": scenario_of({}),
     "Seat": Seat,
+    "Endpoint": Endpoint,
+    "Price": ModelPrice,
     "Entries": Entries,
     "Phase": Phase,
     "Market": market.Information,

@@ -80,7 +80,6 @@ def _played_again(
         begin=lambda: None,
         log_of=lambda unit: (EventLog(experiment.market.events), sorted(unit.digests)),
         finished=lambda unit, log: done.append((unit, log)),
-        tallies={},
     )
     yield from sorted(done, key=lambda one: one[0].number)
 

@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -48,6 +48,7 @@ class Asking:
     max_calls: int | None = None
     max_cost: float | None = None
     retry_missing: bool = False
+    tallies: dict[str, Tally] = field(default_factory=dict)  # what each seat has used, for a view
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ def is_live(experiment: Experiment) -> bool:
 
 @asynccontextmanager
 async def opened(
-    path: Path, scenarios: Mapping[str, Scenario], asking: Asking, tallies: dict[str, Tally]
+    path: Path, scenarios: Mapping[str, Scenario], asking: Asking
 ) -> AsyncIterator[Mapping[str, Arm]]:
     """The arms of a run, their seats at the run's cassette; every endpoint has answered once.
 
@@ -82,7 +83,7 @@ async def opened(
         prices=Prices(own={name: Price(p.input, p.output) for name, p in main.prices.items()}),
         limits={name: Limits(**one.model_dump()) for name, one in main.endpoints.items()},
         retry_missing=asking.retry_missing,
-        tallies=tallies,
+        tallies=asking.tallies,
     )
     async with calls:
         made = {name: assemble(scenario, calls=calls) for name, scenario in scenarios.items()}
@@ -109,7 +110,6 @@ def play(
     begin: Callable[[], None],
     log_of: Callable[[Work], tuple[EventLog, Sequence[int]]],
     finished: Callable[[Work, EventLog], None],
-    tallies: dict[str, Tally],
 ) -> None:
     """Play pieces of work, each of one arm, all at once in one event loop.
 
@@ -125,7 +125,7 @@ def play(
         finished(piece, log)
 
     async def everything() -> None:
-        async with opened(path, scenarios, asking, tallies) as arms:
+        async with opened(path, scenarios, asking) as arms:
             begin()
             markets = {name: await _market(arm.experiment) for name, arm in arms.items()}
             await all_of(one(markets[name], arms[name], piece) for name, piece in work)

@@ -43,7 +43,6 @@ from marketeval.experiments.scenario import (
     parse_yaml,
     with_overrides,
 )
-from marketeval.llm.calls import Tally
 from marketeval.metrics.base import evaluate, parse_metric
 
 Progress = Callable[[int, int], None]  # episodes done, episodes in all
@@ -146,7 +145,6 @@ class _Session:
         self._progress = progress or (lambda done, total: None)
         self._units = {_folder(out, name): list(done.get(name, ())) for name in arms}
         self._begun = False
-        self.tallies: dict[str, Tally] = {}
 
     def play(self, executor: Executor, *, resume: bool) -> None:
         """Play what is not done by an executor, and compute the metrics."""
@@ -185,7 +183,6 @@ class _Session:
                 begin=lambda: self._begin(resume=resume),
                 log_of=log_of,
                 finished=finished,
-                tallies=self.tallies,
             )
             self._end()
 

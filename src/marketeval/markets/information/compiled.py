@@ -31,7 +31,8 @@ Table = AnswerTable | SuccessRate
 def can_compile(market: InformationMarket) -> bool:
     """Whether the market's rules have kernels: all shipped ones, drawn from keyed streams."""
     rules = {kind.choice.rule for kind in market.spec.kinds_of_user() if kind.choice}
-    return market.spec.draws == "keyed" and rules <= set(BUILT_IN)
+    spec = market.spec
+    return spec.draws == "keyed" and spec.on_missing != "stop" and rules <= set(BUILT_IN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +103,7 @@ class CompiledMarket:
             keyed_ties=spec.ties == "random",
             arrivals=spec.users.arrivals,
             leavers=users.may_leave,
+            missing_score=np.nan if isinstance(spec.on_missing, str) else spec.on_missing,
             characters=users.characters,
             signal_of_grade=market.signal_of_grade,
             question_topic=np.asarray(market.questions.topics, np.int64),

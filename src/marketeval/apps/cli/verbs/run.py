@@ -52,7 +52,7 @@ def command(
 ) -> None:
     """Play a scenario and its controls over many seeds, and report with intervals."""
     from marketeval.apps.cli.inputs import scenario_tree
-    from marketeval.apps.cli.progress import bar, say
+    from marketeval.apps.cli.progress import bar, brief, say, used
     from marketeval.apps.report.terminal import terminal_tables
     from marketeval.core.errors import UnknownNameError, UsageError
     from marketeval.experiments.engines import ENGINES
@@ -76,20 +76,21 @@ def command(
         items=items,
         entries=entries,
     )
+    asking = Asking(
+        mode="replay-only" if replay_only else "record",
+        max_calls=max_calls,
+        max_cost=max_cost,
+        retry_missing=retry_missing,
+    )
     try:
         where = out or Path("runs") / check(tree).name
-        with bar("episodes") as progress:
+        with bar("episodes", lambda: brief(asking.tallies)) as progress:
             done = run(
                 tree,
                 where,
                 executor=EXECUTORS[executor](),
                 engine=engine,
-                asking=Asking(
-                    mode="replay-only" if replay_only else "record",
-                    max_calls=max_calls,
-                    max_cost=max_cost,
-                    retry_missing=retry_missing,
-                ),
+                asking=asking,
                 seeds=None if seeds is None else parse_seeds(seeds),
                 force=force,
                 resume=resume,
@@ -98,6 +99,8 @@ def command(
     except UsageError as error:
         raise UsageError(" | ".join((str(error), *notes))) from error
     for line in notes:
+        say(line)
+    for line in used(asking.tallies):
         say(line)
     typer.echo(terminal_tables(done))
     if report:
