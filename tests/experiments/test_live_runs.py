@@ -140,3 +140,21 @@ def test_what_cannot_be_asked_is_said_in_one_line_and_nothing_is_written(
     assert says in error
     assert error.count("\n") == 1
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("on_missing", "code"), [("skip", 0), ("0.0", 0), ("stop", 1)])
+def test_a_call_that_fails_for_good_is_missing_and_teaches_what_the_scenario_says(
+    scenario: str, fake: FakeEndpoint, tmp_path: Path, on_missing: str, code: int
+) -> None:
+    gone = status(404)
+    fake.faults = lambda number, body: gone if "You are Anna" in str(body) else None
+
+    settings = ["--set", f"on_missing={on_missing}", "--set", "static=false"]
+    assert play(scenario, tmp_path / "run", *settings) == code
+
+    if code == 0:
+        rows = RunDirectory(tmp_path / "run").scan("interaction").collect()
+        lost = rows.filter(rows["status"] == "missing")
+        assert lost.height == rows.filter(rows["agent"] == 0).height > 0
+        assert lost["signal"].null_count() == (lost.height if on_missing == "skip" else 0)
+        assert set(lost["signal"].drop_nulls()) <= {-1.0}
