@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from marketeval.actions.supply_chain import Bid, Briefing, Offer, PublicStep
+from marketeval.agents.heuristic.base import Retailer
 from marketeval.agents.registry import HEURISTICS, make_agent
 from marketeval.core.errors import ScenarioError, UnknownNameError
 from marketeval.core.market import Request
 from marketeval.core.streams import Streams
 
-ZOO = sorted(HEURISTICS)
+ZOO = sorted(name for name in HEURISTICS if issubclass(HEURISTICS[name], Retailer))
 N = 3
 
 
@@ -103,7 +104,7 @@ def test_options_are_the_agents_fields():
         make_agent("heuristic:markup", seat="s", options={"markupp": 2})
     with pytest.raises(ScenarioError, match="expected float"):
         make_agent("heuristic:markup", seat="s", options={"markup": "high"})
-    with pytest.raises(UnknownNameError, match="known: gouger"):
+    with pytest.raises(UnknownNameError, match=r"known: .*gouger"):
         make_agent("heuristic:nobody", seat="s")
     with pytest.raises(UnknownNameError):
         make_agent("heuristic:oracle", seat="s", options={"privileged": False})

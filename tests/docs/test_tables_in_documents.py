@@ -17,12 +17,17 @@ from marketeval.experiments.outcomes import NEEDED, OPTIONAL
 from marketeval.experiments.scenario import Endpoint, Entries, ModelPrice, Phase, Seat, scenario_of
 from marketeval.markets.information import scenario as market
 from marketeval.markets.supply_chain import scenario as retail
+from marketeval.markets.two_sided.scenario import TwoSided
+from marketeval.markets.two_sided.switches import COMPATIBLE, STRICT
+from marketeval.mechanisms.search import RULES as SEARCH_RULES
 from marketeval.metrics.base import METRICS
 from marketeval.metrics.books import Kept
+from marketeval.metrics.welfare import OfEpisode
 
 MODEL = ROOT / "docs" / "model.md"
 SCENARIOS = ROOT / "docs" / "scenarios.md"
 RETAIL = ROOT / "docs" / "supply-chain.md"
+BAZAAR = ROOT / "docs" / "two-sided.md"
 SPECS = {
     "Scenario": scenario_of({}),
     "Seat": Seat,
@@ -108,10 +113,46 @@ def test_the_kinds_of_learning_are_those_of_the_code() -> None:
 
 
 def test_every_metric_is_in_the_table_of_metrics_of_its_family() -> None:
-    for document, theirs in ((MODEL, False), (RETAIL, True)):
+    for document, base in ((RETAIL, Kept), (BAZAAR, OfEpisode), (MODEL, None)):
         written = [name for row in table(document, "Metrics") for name in code(row[0])]
-        known = [name for name in METRICS if issubclass(METRICS[name], Kept) == theirs]
-        assert sorted(name.partition("(")[0] for name in written) == sorted(known)
+        known = [
+            name
+            for name in METRICS
+            if (issubclass(METRICS[name], base) if base else _of_neither(METRICS[name]))
+        ]
+        assert sorted({name.partition("(")[0] for name in written}) == sorted(known)
+
+
+def _of_neither(metric: type) -> bool:
+    return not issubclass(metric, (Kept, OfEpisode))
+
+
+def test_the_keys_of_a_two_sided_market_and_their_defaults_are_those_of_the_code() -> None:
+    written = {code(row[0])[0]: row[1] for row in table(BAZAAR, "The market")}
+    fields = TwoSided.model_fields
+    assert list(written) == list(fields)
+    for key, shown in written.items():
+        default = fields[key].default
+        if default is None or isinstance(default, (str, int, float)):
+            assert yaml.safe_load(code(shown)[0]) == default, key
+
+
+def test_the_switches_of_both_presets_are_those_of_the_code() -> None:
+    words = {"yes": True, "no": False, "null": None}
+    written = {
+        name: [words.get(cell) if cell in words else int(cell) for cell in row[1:3]]
+        for row in table(BAZAAR, "Rules")
+        for name in code(row[0])
+    }
+    strict, compatible = dict(STRICT), dict(COMPATIBLE)
+    assert set(written) == set(strict) - {"preset"}
+    for name, values in written.items():
+        assert values == [strict[name], compatible[name]], name
+
+
+def test_every_search_rule_is_in_the_table_of_rules() -> None:
+    written = [name for row in table(BAZAAR, "Search") for name in code(row[0])]
+    assert sorted(written) == sorted(SEARCH_RULES)
 
 
 def test_every_column_of_a_table_of_answers_is_described() -> None:

@@ -32,6 +32,8 @@ def to_json(value: object) -> Json:
         return to_json(value.tolist())
     if isinstance(value, np.generic):
         return to_json(value.item())
+    if hasattr(value, "payload"):  # a briefing that says itself what of it is data
+        return to_json(value.payload())
     if isinstance(value, BaseModel):
         return to_json(value.model_dump())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -85,7 +85,8 @@ def schema(request: Request) -> dict[str, Any]:
 def _words(title: str, value: object) -> str:
     if value is None or value == {}:
         return ""
-    text = value if isinstance(value, str) else json.dumps(to_json(value), ensure_ascii=False)
+    written = isinstance(value, str) or hasattr(value, "payload")  # it has words of its own
+    text = str(value) if written else json.dumps(to_json(value), ensure_ascii=False)
     return f"{title}:\n{text}"
 
 

@@ -147,8 +147,8 @@ def _assemble_family(scenario: Scenario, calls: Calls | None) -> Experiment:
     for name in ("outcomes", "items", "entries", "phases"):
         if getattr(scenario, name):
             raise ScenarioError(f"{name}: a scenario of family '{scenario.family}' takes none")
-    services = {name: Seat(agent=agent) for name, agent in family.SERVICES.items()}
-    seats = {**services, **scenario.seats}
+    given = {**family.SERVICES, **getattr(family, "DEFAULT_SEATS", {})}
+    seats = {**{name: Seat(agent=agent) for name, agent in given.items()}, **scenario.seats}
     competing = [name for name in seats if name not in family.SERVICES]
     if not competing:
         raise ScenarioError(f"scenario '{scenario.name}' has no seats: name them under 'seats'")
@@ -166,6 +166,15 @@ def _assemble_family(scenario: Scenario, calls: Calls | None) -> Experiment:
         [(name, seats[name].label or name) for name in competing],
         privileged=[name for name in competing if agents[name].privileged],
     )
+    hashes = dict(family.hashes())
+    if hasattr(family, "cast"):
+        hashes |= family.data_hashes(market)
+        agents = {
+            place: make_agent(
+                seats[name].agent, seat=place, options=seats[name].options, calls=calls
+            )
+            for place, name in family.cast(market, seats).items()
+        }
     metrics = scenario.metrics or family.default_metrics(scenario.market)
     return Experiment(
         scenario=scenario.model_copy(
@@ -173,7 +182,7 @@ def _assemble_family(scenario: Scenario, calls: Calls | None) -> Experiment:
         ),
         market=market,
         seats=agents,
-        hashes=dict(family.hashes()),
+        hashes=hashes,
     )
 
 

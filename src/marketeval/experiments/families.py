@@ -10,6 +10,12 @@ and, unless it is assembled in its own way as `information` is,
     default_metrics(spec)                          texts of metrics
     hashes()                                       what else than data a manifest should record
 
+and, where one seat of a scenario may fill many places of the market,
+
+    DEFAULT_SEATS                                  agents of seats that a scenario does not name
+    cast(market, seats)                            the seat that fills each place
+    data_hashes(market)                            what data the market was made of
+
 Packages outside add families through the entry point group `marketeval.families`.
 """
 
@@ -24,6 +30,7 @@ FAMILIES: Registry[Any] = Registry(  # any: a module; its parts are listed above
     {
         "information": "marketeval.markets.information.family",
         "supply_chain": "marketeval.markets.supply_chain.family",
+        "two_sided": "marketeval.markets.two_sided.family",
     },
     plural="families",
 )

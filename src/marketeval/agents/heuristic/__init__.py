@@ -1,4 +1,5 @@
-"""The zoo: small scripted retailers, `heuristic:NAME`. One file each; names are file names.
+"""The zoo: small scripted agents, `heuristic:NAME`. One file each; names are file names.
 
-To add one, write a file with a frozen class `Agent` that extends `base.Retailer`.
+To add one, write a file with a frozen class `Agent` that extends what its kind shares: retailers
+`base.Retailer`, buyers and sellers of the two-sided market `agents.buying` and `agents.selling`.
 """

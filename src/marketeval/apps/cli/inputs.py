@@ -22,9 +22,14 @@ def open_run(path: Path) -> RunDirectory:
 
 
 def open_log(path: Path) -> LogReader:
-    """The log of a run directory, or a simulation_log.csv of the reference package."""
+    """The log of a run directory, a simulation_log.csv of the marketplace-eval package, or a
+    database of the Magentic Marketplace."""
     if path.is_dir():
         return open_run(path)
+    from marketeval.adapters.magentic import is_database, read_database
+
+    if path.is_file() and is_database(path):
+        return read_database(path)
     from marketeval.adapters.marketplace_eval import read_log
 
     return read_log(path)

@@ -60,6 +60,9 @@ def write_report(runs: Sequence[RunDirectory], target: Path | None = None) -> Pa
         if run.manifest.family == "supply_chain":
             sections.append(_retail_section(run, target, place, len(runs)))
             continue
+        if run.manifest.family == "two_sided":
+            sections.append(_bazaar_section(run))
+            continue
         facts = gather(run)
         drawn = []
         for picture in pictures(facts):
@@ -115,6 +118,49 @@ def _retail_section(run: RunDirectory, target: Path, place: int, runs: int) -> s
     return f'<section class="run">{"".join(parts)}</section>'
 
 
+def _bazaar_section(run: RunDirectory) -> str:
+    """The section of a two-sided run: tables, and the stories of some customers."""
+    from marketeval.apps.report import bazaars
+
+    told = bazaars.gather(run)
+    manifest = run.manifest
+    parts = [f"<h1>{escape(manifest.title or manifest.name)}</h1>"]
+    if manifest.description:
+        parts.append(f'<p class="lead">{escape(manifest.description)}</p>')
+    if manifest.status != "finished":
+        parts.append(_note(f"This run is {manifest.status}: {manifest.reason}", "warning"))
+    entries = [
+        ("Scenario", f"<code>{escape(manifest.name)}</code>"),
+        ("Seeds", escape(seed_text(run.seeds()))),
+        ("Customers", f"{told.customers:,}"),
+        ("Businesses", f"{told.businesses:,}"),
+        ("Search", escape(told.search)),
+        ("Rules", escape(told.rules)),
+        ("Controls", escape(", ".join(told.controls) or "none")),
+        ("Version", f"marketeval {escape(manifest.version)}"),
+        ("Log digest", f"<code>{escape(manifest.log_digest or 'not finished')}</code>"),
+    ]
+    parts.append(f"<dl>{''.join(f'<dt>{a}</dt><dd>{b}</dd>' for a, b in entries)}</dl>")
+    for table in bazaars.tables(told):
+        parts += [_heading(_BAZAAR_TITLES[table.name]), table_html(table)]
+    parts += [_note(text) for text in bazaars.notes(told)]
+    parts.append(_heading("Conversations"))
+    parts += [
+        f"<details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>"
+        for title, text in told.stories
+    ]
+    parts.append(
+        _note("Any customer's story: marketeval conversation RUN --customer ID [--business ID].")
+    )
+    return f'<section class="run">{"".join(parts)}</section>'
+
+
+_BAZAAR_TITLES = {
+    "outcome": "Outcomes",
+    "controls": "Against the controls",
+    "unmet": "Why needs were not met",
+    "bias": "Places and arrivals",
+}
 _RETAIL_TITLES = {
     "leaderboard": "Leaderboard",
     "conduct": "Conduct",

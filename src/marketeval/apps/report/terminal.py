@@ -27,6 +27,8 @@ def terminal_tables(run: RunDirectory) -> str:
     """The phase table and the effect against each control, as text that any terminal can show."""
     if run.manifest.family == "supply_chain":
         return _retail_text(run)
+    if run.manifest.family == "two_sided":
+        return _bazaar_text(run)
     return tables_text(gather(run))
 
 
@@ -36,6 +38,14 @@ def _retail_text(run: RunDirectory) -> str:
     told = retailers.gather(run)
     drawn = [draw(table) for table in retailers.tables(told)]
     return "\n\n".join([*drawn, *map(_wrapped, retailers.notes(told))]) + "\n"
+
+
+def _bazaar_text(run: RunDirectory) -> str:
+    from marketeval.apps.report import bazaars
+
+    told = bazaars.gather(run)
+    drawn = [draw(table) for table in bazaars.tables(told)]
+    return "\n\n".join([*drawn, *map(_wrapped, bazaars.notes(told))]) + "\n"
 
 
 def tables_text(facts: Facts) -> str:

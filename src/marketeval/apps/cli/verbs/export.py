@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from marketeval.core.errors import UsageError
+
 if TYPE_CHECKING:
     from marketeval.experiments.run_directory import RunDirectory
 
@@ -20,7 +22,7 @@ def command(
 ) -> None:
     """Write a run's interactions as another program reads them."""
     from marketeval.apps.cli.inputs import open_run
-    from marketeval.core.errors import UnknownNameError, UsageError
+    from marketeval.core.errors import UnknownNameError
 
     if to not in FORMATS:
         raise UnknownNameError("export format", to, FORMATS)
@@ -60,6 +62,14 @@ def _csv(run: RunDirectory, seed: int | None, target: Path) -> None:
     rows.collect().write_csv(target)
 
 
+def _magentic(run: RunDirectory, seed: int | None, target: Path) -> None:
+    from marketeval.adapters.magentic import write_database
+
+    if run.manifest.family != "two_sided":
+        raise UsageError(f"magentic is for two-sided markets; this run is {run.manifest.family}")
+    write_database(run, target, seed=run.seeds()[0] if seed is None else seed)
+
+
 def _trajectories(run: RunDirectory, seed: int | None, target: Path) -> None:
     from marketeval.adapters.trajectories import write_trajectories
 
@@ -72,6 +82,7 @@ FORMATS: dict[str, tuple[str, Writer]] = {
         "simulation_log.csv of the reference package, one seed",
         _marketplace_eval,
     ),
+    "magentic": ("SQLite file of the Magentic Marketplace, one seed [first]", _magentic),
     "trajectories": (
         "JSONL for training: observation, action, outcome, reward per seat and step (supply chain)",
         _trajectories,
@@ -80,6 +91,7 @@ FORMATS: dict[str, tuple[str, Writer]] = {
 }
 NAMES = {
     "marketplace-eval": "simulation_log.csv",
+    "magentic": "marketplace.db",
     "trajectories": "trajectories.jsonl",
     "csv": "interactions.csv",
 }

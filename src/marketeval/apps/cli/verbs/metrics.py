@@ -1,15 +1,21 @@
-"""`marketeval metrics`: metrics of a run, or of a log of the reference package."""
+"""`marketeval metrics`: metrics of a run, or of a log of one of the reference packages."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from marketeval.core.log import LogReader
+
 
 def command(
-    log: Annotated[Path, typer.Argument(help="A run directory or a simulation_log.csv.")],
+    log: Annotated[
+        Path, typer.Argument(help="A run directory, a simulation_log.csv, or a marketplace.db.")
+    ],
     metric: Annotated[
         list[str] | None, typer.Argument(help="Such as 'HHI(window=10)'; see list metrics.")
     ] = None,
@@ -17,6 +23,11 @@ def command(
     by_seed: Annotated[
         bool, typer.Option("--by-seed", help="A row per seed, not the mean over seeds.")
     ] = False,
+    analysis: Annotated[
+        bool,
+        typer.Option("--analysis", help="The Magentic Marketplace's own analysis, as JSON."),
+    ] = False,
+    seed: Annotated[int | None, typer.Option(help="The episode of --analysis [first].")] = None,
 ) -> None:
     """Compute metrics from the event log: means over seeds with 95 % bootstrap intervals."""
     from marketeval.apps.cli.inputs import open_log
@@ -27,6 +38,47 @@ def command(
 
     if format_ not in FORMATS:
         raise UnknownNameError("format", format_, FORMATS)
-    asked = [parse_metric(text) for text in metric or ("MarketShare", "HHI", "Retention(m=10)")]
-    tidy = evaluate(open_log(log), asked)
+    opened = open_log(log)
+    if analysis:
+        typer.echo(_analysis(log, opened, seed))
+        return
+    asked = [parse_metric(text) for text in metric or _default(opened)]
+    tidy = evaluate(opened, asked)
     typer.echo(show(tidy if by_seed else summarise(tidy), format_))
+
+
+def _default(log: LogReader) -> Sequence[str]:
+    """The metrics of the log's family where none are named."""
+    from marketeval.experiments.families import FAMILIES
+
+    if _is_two_sided(log):
+        return tuple(FAMILIES["two_sided"].DEFAULT_METRICS)
+    return ("MarketShare", "HHI", "Retention(m=10)")
+
+
+def _is_two_sided(log: LogReader) -> bool:
+    from marketeval.core.errors import MarketevalError
+
+    try:
+        log.scan("proposal")
+    except MarketevalError:
+        return False
+    return True
+
+
+def _analysis(path: Path, log: LogReader, seed: int | None) -> str:
+    import json
+
+    from marketeval.adapters.magentic import is_database, llm_statistics
+    from marketeval.core.errors import UsageError
+    from marketeval.metrics.analytics import analytics
+
+    if not _is_two_sided(log):
+        raise UsageError(f"--analysis is for two-sided markets; {path} is of another family")
+    seeds = log.seeds()
+    if not seeds or (seed is not None and seed not in seeds):
+        raise UsageError(f"{path} has no seed {seed}; it has {seeds}")
+    found = analytics(log, seeds[0] if seed is None else seed)
+    if path.is_file() and is_database(path):
+        found |= llm_statistics(path)
+    return json.dumps(found, indent=1, ensure_ascii=False)

@@ -1,0 +1,29 @@
+"""`marketeval conversation`: one customer's story in a two-sided market."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    log: Annotated[Path, typer.Argument(help="A run directory or a database of the reference.")],
+    customer: Annotated[str, typer.Option(help="The customer's id.")],
+    business: Annotated[
+        str | None, typer.Option(help="Only what passed between it and this business.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="The episode [the first].")] = None,
+) -> None:
+    """Show what one customer decided, saw, heard and paid, round by round."""
+    from marketeval.apps.cli.inputs import open_log
+    from marketeval.apps.report.conversation import story
+    from marketeval.core.errors import UsageError
+
+    opened = open_log(log)
+    seeds = opened.seeds()
+    if not seeds or (seed is not None and seed not in seeds):
+        raise UsageError(f"{log} has no seed {seed}; it has {seeds}")
+    chosen = seeds[0] if seed is None else seed
+    typer.echo(story(opened, seed=chosen, customer=customer, business=business))

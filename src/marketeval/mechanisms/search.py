@@ -1,0 +1,211 @@
+"""Search over listings: seven rules, one order that cannot tie, right paging.
+
+Every rule ranks by its own score; equal scores keep the order of rating, highest first, and equal
+ratings the order of the data. Indexes are built once per catalogue, when first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketeval.core.errors import UnknownNameError
+from marketeval.core.streams import Stream
+from marketeval.mechanisms.search_index import Bm25, GramIndex, GramVectors
+
+Integers = NDArray[np.int64]
+Order = Literal["as_ranked", "reversed", "shuffled", "rotated"]
+RERANKED = 32  # results that the hybrid's second stage looks at
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What there is to be found: a name, a description, a rating, items in order, amenities."""
+
+    name: str
+    description: str
+    rating: float
+    items: Sequence[str]
+    amenities: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What is searched for. `items` are those of the searcher's private wish (rule `optimal`);
+    the others narrow the filtered search."""
+
+    query: str = ""
+    items: Sequence[str] | None = None
+    least_rating: float | None = None
+    amenities: Sequence[str] = ()
+    menu_items: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One page of results: places in the catalogue, the number of results and of pages in all."""
+
+    places: Integers
+    found: int
+    pages: int
+
+
+class Catalogue:
+    """Listings in the order of the data, ready to be searched."""
+
+    def __init__(self, listings: Sequence[Listing]) -> None:
+        self.listings = listings
+        ratings = np.array([one.rating for one in listings], np.float64)
+        self._by_rating: Integers = np.argsort(-ratings, kind="stable")
+        self._rank = np.empty(len(listings), np.int64)
+        self._rank[self._by_rating] = np.arange(len(listings))
+
+    def search(self, rule: str, wanted: Wanted, *, limit: int, page: int) -> Page:
+        """The page asked for; pages count from 1, and a limit of 0 or less is one page of all.
+
+        Raises UnknownNameError for a rule that is not in RULES.
+        """
+        if rule not in RULES:
+            raise UnknownNameError("search rule", rule, RULES)
+        start = (page - 1) * limit if limit > 0 else 0
+        stop = start + limit if limit > 0 else len(self.listings)
+        ranked, found = RULES[rule](self, wanted, min(max(stop, 0), len(self.listings)))
+        pages = -(-found // limit) if limit > 0 else 1
+        places = ranked[start:stop] if page >= 1 else ranked[:0]
+        return Page(places, found, pages)
+
+    def simple(self, wanted: Wanted, stop: int) -> tuple[Integers, int]:
+        """All by rating; the query is ignored."""
+        return self._by_rating[:stop], self._by_rating.size
+
+    def filtered(self, wanted: Wanted, stop: int) -> tuple[Integers, int]:
+        """The query, if any, stands in the name or the description, in either case; the rating,
+        amenities and items asked for are there."""
+        query = wanted.query.lower()
+        amenities, items = frozenset(wanted.amenities), frozenset(wanted.menu_items)
+        least = -np.inf if wanted.least_rating is None else wanted.least_rating
+        kept = [
+            place
+            for place in self._by_rating.tolist()
+            if (one := self.listings[place]).rating >= least
+            and amenities <= one.amenities
+            and items <= set(one.items)
+            and (query in one.name.lower() or query in one.description.lower())
+        ]
+        return np.array(kept, np.int64), len(kept)
+
+    def lexical(self, wanted: Wanted, stop: int) -> tuple[Integers, int]:
+        """By the share of the query's character 4-grams found in name, description and items."""
+        counts = self._grams.counts(wanted.query)
+        if counts is None:
+            return self.simple(wanted, stop)
+        return self._top(counts, stop), counts.size
+
+    def optimal(self, wanted: Wanted, stop: int) -> tuple[Integers, int]:
+        """Those whose items include all of the searcher's own wish, by rating."""
+        if wanted.items is None:
+            raise ValueError("the optimal rule needs the searcher's wish")
+        having = [self._with_item.get(item, _NOTHING) for item in wanted.items]
+        if not having:
+            return self.simple(wanted, stop)
+        ranks = having[0]
+        for more in having[1:]:
+            ranks = np.intersect1d(ranks, more, assume_unique=True)
+        return self._by_rating[ranks], ranks.size
+
+    def bm25(self, wanted: Wanted, stop: int) -> tuple[Integers, int]:
+        """By BM25 over the words of name, description and items."""
+        return self._ordered(self._words.scores(wanted.query)), len(self.listings)
+
+    def hybrid(self, wanted: Wanted, stop: int) -> tuple[Integers, int]:
+        """BM25 and dense vectors, fused by reciprocal rank; the first 32 reranked by how many of
+        their items the query names verbatim."""
+        fused = np.zeros(len(self.listings))
+        for scores in (self._words.scores(wanted.query), self._vectors.scores(wanted.query)):
+            order = self._ordered(scores)
+            fused[order] += 1.0 / (60.0 + np.arange(order.size))
+        order = self._ordered(fused)
+        query = wanted.query.lower()
+        first = order[:RERANKED]
+        named = [
+            -sum(item.lower() in query for item in self.listings[place].items) for place in first
+        ]
+        order[:RERANKED] = first[np.argsort(named, kind="stable")]
+        return order, order.size
+
+    @cached_property
+    def _grams(self) -> GramIndex:
+        """name, description, items, each followed by a comma and a space."""
+        return GramIndex(
+            [
+                "".join(f"{part.strip()}, " for part in (one.name, one.description, *one.items))
+                for one in self.listings
+            ]
+        )
+
+    @cached_property
+    def _words(self) -> Bm25:
+        return Bm25([self._text(one) for one in self.listings])
+
+    @cached_property
+    def _vectors(self) -> GramVectors:
+        return GramVectors([self._text(one) for one in self.listings])
+
+    @cached_property
+    def _with_item(self) -> Mapping[str, Integers]:
+        """The ranks by rating of the listings that have an item, ascending."""
+        ranks: dict[str, list[int]] = {}
+        for rank, place in enumerate(self._by_rating.tolist()):
+            for item in dict.fromkeys(self.listings[place].items):
+                ranks.setdefault(item, []).append(rank)
+        return {item: np.array(found, np.int64) for item, found in ranks.items()}
+
+    @staticmethod
+    def _text(one: Listing) -> str:
+        return ". ".join((one.name, one.description, *one.items))
+
+    def _top(self, counts: Integers, stop: int) -> Integers:
+        """The first `stop` places by count, then rank; whole numbers that cannot tie."""
+        size = counts.size
+        keys = self._rank - counts * size
+        if stop < size // 4:
+            chosen = np.argpartition(keys, stop)[:stop]
+            return chosen[np.argsort(keys[chosen])]
+        return np.argsort(keys)[:stop]
+
+    def _ordered(self, scores: NDArray[np.float64]) -> Integers:
+        """All places by score, then rank."""
+        return self._by_rating[np.argsort(-scores[self._by_rating], kind="stable")]
+
+
+_NOTHING = np.empty(0, np.int64)
+Rule = Callable[[Catalogue, Wanted, int], tuple[Integers, int]]
+RULES: Mapping[str, Rule] = {
+    "simple": Catalogue.simple,
+    "filtered": Catalogue.filtered,
+    "lexical": Catalogue.lexical,
+    "optimal": Catalogue.optimal,
+    "bm25": Catalogue.bm25,
+    "hybrid": Catalogue.hybrid,
+    "rnr": Catalogue.hybrid,
+}
+
+
+def reorder(places: Integers, order: Order, draws: Stream, *, step: int) -> Integers:
+    """A page of results in another order, for studies of position.
+
+    `rotated` moves everybody forward by a keyed number of places, so that over many draws each
+    result stands equally often at each place; `shuffled` is a keyed permutation.
+    """
+    if order == "reversed":
+        return places[::-1]
+    if order == "shuffled":
+        return places[draws.permutation(step, places.size)]
+    if order == "rotated" and places.size:
+        return np.roll(places, -int(draws.below(places.size, step, 1)[0]))
+    return places
