@@ -29,9 +29,13 @@ Table = AnswerTable | SuccessRate
 
 
 def can_compile(market: InformationMarket) -> bool:
-    """Whether the market's rules have kernels: all shipped ones, drawn from keyed streams."""
+    """Whether the market's rules have kernels: all shipped ones, drawn from keyed streams.
+
+    Users who are agents have none: they have to be asked.
+    """
     rules = {kind.choice.rule for kind in market.spec.kinds_of_user() if kind.choice}
-    return market.spec.draws == "keyed" and rules <= set(BUILT_IN)
+    asked = bool(market.spec.user_seats)
+    return market.spec.draws == "keyed" and rules <= set(BUILT_IN) and not asked
 
 
 @dataclass(frozen=True, kw_only=True)
