@@ -42,8 +42,9 @@ def previews(agent: Agent, request: Request) -> Iterator[Preview]:
             yield _preview(agent.chat, told, prompt=f"{agent.prompt.name} {agent.prompt.hash}")
     elif isinstance(agent, ModelSeat) and request.decision == "answer":
         generator = agent.generator
-        contexts = batch.get("context") or [()] * len(batch["asked"])
-        for question, context in zip(batch["asked"], contexts, strict=True):
+        asked = generator.questions(request)
+        contexts = batch.get("context") or [()] * len(asked)
+        for question, context in zip(asked, contexts, strict=True):
             used = generator.from_context if context else generator.plain
             told = generator.messages(question, context)
             yield _preview(agent.chat, told, prompt=f"{used.name} {used.hash}")
