@@ -6,12 +6,12 @@ not hang on how the market groups them. A user plays, so its sample index is SEE
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from pydantic import TypeAdapter
 
 from marketeval.actions.information import Choice
 from marketeval.agents.chat import Chat
@@ -21,16 +21,6 @@ from marketeval.llm.calls import all_of
 from marketeval.llm.client import CallError, Message
 from marketeval.llm.structured import UnreadableError, ask
 
-
-@dataclass(frozen=True)
-class Pick:
-    """One user's choice: the number of an option."""
-
-    agent: int
-
-
-_PICK = TypeAdapter(Pick)
-SCHEMA = _PICK.json_schema()
 Event = tuple[str, dict[str, Any]]  # any: as `EventLog.append` takes
 
 
@@ -64,7 +54,7 @@ class LLMUser:
                 chat.calls,
                 chat.model,
                 messages(request, row),
-                SCHEMA,
+                schema(request, row),
                 _reader(len(request.batch["options"][row])),
                 seat=chat.seat,
                 sample=f"{request.draws.seed}/{request.turn}/{slot}",
@@ -83,13 +73,21 @@ def messages(request: Request, row: int) -> list[Message]:
     return [Message("system", request.instructions), Message("user", told)]
 
 
+def schema(request: Request, row: int) -> dict[str, Any]:
+    """The JSON schema of one user's choice: the number of an option (any: a schema)."""
+    numbers = list(range(len(request.batch["options"][row])))
+    return {"type": "object", "properties": {"agent": {"type": "integer", "enum": numbers}}}
+
+
 def _reader(options: int) -> Callable[[Any], int]:  # any: what JSON holds
     """Reads a choice among so many options; what is none is shown to the model."""
 
     def read(value: Any) -> int:  # any: as above
-        pick = _PICK.validate_python(value).agent
-        if not 0 <= pick < options:
-            raise ValueError(f"agent: expected a number from 0 to {options - 1}, got {pick}")
+        pick = value.get("agent") if isinstance(value, dict) else None
+        if not isinstance(pick, int) or isinstance(pick, bool) or not 0 <= pick < options:
+            raise ValueError(
+                f"agent: expected a number from 0 to {options - 1}, got {json.dumps(pick):.40}"
+            )
         return pick
 
     return read

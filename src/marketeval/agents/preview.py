@@ -51,7 +51,7 @@ def previews(agent: Agent, request: Request) -> Iterator[Preview]:
     elif isinstance(agent, ModelSeat) and request.action is Choice:
         for row in range(len(batch["slot"])):
             told = llm_user.messages(request, row)
-            yield _preview(agent.chat, told, schema=strict(llm_user.SCHEMA))
+            yield _preview(agent.chat, told, schema=strict(llm_user.schema(request, row)))
     elif isinstance(agent, ModelSeat):
         schema = strict(llm_seat.schema(request))
         yield _preview(agent.chat, llm_seat.messages(request), schema=schema)
