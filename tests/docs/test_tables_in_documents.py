@@ -14,15 +14,20 @@ from pydantic_core import PydanticUndefined
 from marketeval.choice.preference import KINDS
 from marketeval.choice.rules import RULES
 from marketeval.experiments.outcomes import NEEDED, OPTIONAL
-from marketeval.experiments.scenario import Entries, Phase, Scenario, Seat
+from marketeval.experiments.scenario import Endpoint, Entries, ModelPrice, Phase, Seat, scenario_of
 from marketeval.markets.information import scenario as market
+from marketeval.markets.supply_chain import scenario as retail
 from marketeval.metrics.base import METRICS
+from marketeval.metrics.books import Kept
 
 MODEL = ROOT / "docs" / "model.md"
 SCENARIOS = ROOT / "docs" / "scenarios.md"
+RETAIL = ROOT / "docs" / "supply-chain.md"
 SPECS = {
-    "Scenario": Scenario,
+    "Scenario": scenario_of({}),
     "Seat": Seat,
+    "Endpoint": Endpoint,
+    "Price": ModelPrice,
     "Entries": Entries,
     "Phase": Phase,
     "Market": market.Information,
@@ -33,6 +38,14 @@ SPECS = {
     "Outside": market.Outside,
     "Segment": market.Segment,
     "Intervention": market.Intervention,
+}
+RETAIL_SPECS = {
+    "The market": retail.SupplyChain,
+    "Auction": retail.Auction,
+    "Attention": retail.Attention,
+    "Demand": retail.Demand,
+    "Holding": retail.Holding,
+    "Credit": retail.Credit,
 }
 
 
@@ -94,15 +107,28 @@ def test_the_kinds_of_learning_are_those_of_the_code() -> None:
     assert [code(row[0])[0] for row in table(MODEL, "Learning")] == list(KINDS)
 
 
-def test_every_metric_is_in_the_table_of_metrics() -> None:
-    written = [name for row in table(MODEL, "Metrics") for name in code(row[0])]
-    assert sorted(name.partition("(")[0] for name in written) == sorted(METRICS)
+def test_every_metric_is_in_the_table_of_metrics_of_its_family() -> None:
+    for document, theirs in ((MODEL, False), (RETAIL, True)):
+        written = [name for row in table(document, "Metrics") for name in code(row[0])]
+        known = [name for name in METRICS if issubclass(METRICS[name], Kept) == theirs]
+        assert sorted(name.partition("(")[0] for name in written) == sorted(known)
 
 
 def test_every_column_of_a_table_of_answers_is_described() -> None:
     rows = table(SCENARIOS, "Tables of recorded answers")
     assert [code(row[0])[0] for row in rows if row[1] == "yes"] == list(NEEDED)
     assert [code(row[0])[0] for row in rows if row[1] == "no"] == list(OPTIONAL)
+
+
+@pytest.mark.parametrize("heading", RETAIL_SPECS)
+def test_the_keys_of_a_supply_chain_and_their_defaults_are_those_of_the_code(heading: str) -> None:
+    written = {code(row[0])[0]: row[1] for row in table(RETAIL, heading)}
+    fields = RETAIL_SPECS[heading].model_fields
+    assert list(written) == list(fields)
+    for key, shown in written.items():
+        default = fields[key].default
+        if isinstance(default, (str, int, float, bool)):
+            assert yaml.safe_load(code(shown)[0]) == default, key
 
 
 @pytest.mark.parametrize("heading", SPECS)

@@ -7,7 +7,7 @@ import sqlite3
 from dataclasses import replace
 
 import pytest
-from played import QUICK, run
+from asked_models import QUICK, run
 
 from marketeval.core.errors import DataError, ReplayError, UsageError
 from marketeval.llm.calls import Calls

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from marketeval.testing.fake_endpoint import FakeEndpoint
 
-PROGRAM = Path(__file__).with_name("played.py")
+PROGRAM = Path(__file__).with_name("asked_models.py")
 
 
 def start(path: Path, url: str) -> subprocess.Popen[str]:

@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
 import pytest
-from played import a_market, run
+from asked_models import a_market, run
 
 from marketeval.actions.information import Answers, Grades
 from marketeval.actions.wire import from_json, request_hash, to_json

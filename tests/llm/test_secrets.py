@@ -7,7 +7,7 @@ import logging
 import traceback
 
 import pytest
-from played import QUICK, run
+from asked_models import QUICK, run
 
 from marketeval.core.errors import ScenarioError
 from marketeval.llm.calls import Calls

@@ -11,8 +11,9 @@ import importlib
 import os
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, cast
 
 from marketeval.actions.information import AnswerTable
 from marketeval.agents.bernoulli import Bernoulli
@@ -37,6 +38,7 @@ class Order:
 
 
 Maker = Callable[[Order], Agent]
+FIXED = {"immediate", "deterministic", "privileged"}  # what a scenario may not change
 
 AGENTS: Registry[Maker] = Registry(
     "agent",
@@ -52,6 +54,8 @@ AGENTS: Registry[Maker] = Registry(
         "judge": "marketeval.agents.models:judge",
         "remote": "marketeval.agents.models:remote",
         "person": "marketeval.agents.models:person",
+        "heuristic": "marketeval.agents.registry:heuristic",
+        "embedder": "marketeval.agents.embedder:make",
     },
 )
 
@@ -142,6 +146,30 @@ def python(order: Order) -> Agent:
             "the attributes immediate, deterministic and privileged"
         )
     return made
+
+
+HEURISTICS: Registry[Callable[..., Agent]] = Registry(
+    "heuristic",
+    {
+        path.stem.rstrip("_").replace("_", "-"): f"marketeval.agents.heuristic.{path.stem}:Agent"
+        for path in sorted((Path(__file__).parent / "heuristic").glob("*.py"))
+        if path.stem not in ("__init__", "base")
+    },
+)
+
+
+def heuristic(order: Order) -> Agent:
+    """`heuristic:NAME`: a scripted agent of the zoo; options are its own fields."""
+    made = HEURISTICS[order.argument]
+    known = {one.name for one in fields(cast(Any, made))} - FIXED  # any: each is a dataclass
+    _known_options(order, tuple(sorted(known)))
+    for name, value in order.options.items():
+        wanted = type(next(o.default for o in fields(cast(Any, made)) if o.name == name))
+        if not isinstance(value, wanted) and not (wanted is float and type(value) is int):
+            raise ScenarioError(
+                f"seat '{order.seat}', option {name}: expected {wanted.__name__}, got {value!r}"
+            )
+    return made(**order.options)
 
 
 def number(value: object, what: str, low: float, high: float) -> float:

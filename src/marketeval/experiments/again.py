@@ -9,9 +9,11 @@ import polars as pl
 from marketeval.core.drive import lockstep
 from marketeval.core.errors import ReplayError, UsageError
 from marketeval.core.log import EventLog, combine_digests
-from marketeval.experiments.assembly import assemble
+from marketeval.experiments import live
+from marketeval.experiments.assembly import Experiment, assemble
 from marketeval.experiments.engines import Engine, engine_for, playable
-from marketeval.experiments.run_directory import RunDirectory
+from marketeval.experiments.live import Asking, is_live
+from marketeval.experiments.run_directory import RunDirectory, Unit
 
 
 def replay_run(
@@ -34,21 +36,19 @@ def replay_run(
         experiment = assemble(arm.scenario)
         if dict(experiment.hashes) != manifest.data:
             raise UsageError(f"{arm.path}: the tables of answers have changed since the run")
-        market, seats = playable(experiment, engine_for(experiment, engine))
         shared = ""
-        for unit in manifest.units:
-            log = EventLog(experiment.market.events)
+        for unit, log in _played_again(run, arm, experiment, engine):
             for seed, recorded in unit.digests.items():
-                digest = lockstep(market, seats, seed=seed, log=log)
-                if digest != recorded:
+                if log.digests[seed] != recorded:
                     raise ReplayError(
                         f"{name}, seed {seed}: the episode differs from the recorded one "
-                        f"({digest}, not {recorded}); recorded by version {manifest.version}"
+                        f"({log.digests[seed]}, not {recorded}); recorded by version "
+                        f"{manifest.version}"
                     )
-                count += 1
-                progress(count, total)
             _compare_events(name, arm, log)
             shared = log.shared_digest
+            count += len(unit.digests)
+            progress(count, total)
         whole = combine_digests(shared, manifest.digests())
         if whole != manifest.log_digest:
             raise ReplayError(
@@ -56,6 +56,32 @@ def replay_run(
                 "episodes are the same, what holds for all of them is not"
             )
         yield name, len(arm.seeds()), manifest.log_digest
+
+
+def _played_again(
+    run: RunDirectory, arm: RunDirectory, experiment: Experiment, engine: Engine
+) -> Iterator[tuple[Unit, EventLog]]:
+    """Each unit of an arm with the log it gives now; who was asked, from the cassette."""
+    if not is_live(experiment):
+        market, seats = playable(experiment, engine_for(experiment, engine))
+        for unit in arm.manifest.units:
+            log = EventLog(market.events)
+            for seed in unit.digests:
+                lockstep(market, seats, seed=seed, log=log)
+            yield unit, log
+        return
+    done: list[tuple[Unit, EventLog]] = []
+    own = next((one for one, control in run.controls.items() if control.path == arm.path), "")
+    live.play(
+        run.path,
+        {"": run.scenario, own: arm.scenario},
+        Asking(mode="replay-only"),
+        work=[(own, unit) for unit in arm.manifest.units],
+        begin=lambda: None,
+        log_of=lambda unit: (EventLog(experiment.market.events), sorted(unit.digests)),
+        finished=lambda unit, log: done.append((unit, log)),
+    )
+    yield from sorted(done, key=lambda one: one[0].number)
 
 
 def _compare_events(name: str, run: RunDirectory, log: EventLog) -> None:

@@ -13,11 +13,14 @@ import numpy as np
 import polars as pl
 
 from marketeval.agents.bernoulli import Bernoulli
+from marketeval.agents.models import ModelSeat
 from marketeval.agents.recorded import Recorded
 from marketeval.agents.registry import make_agent
 from marketeval.core.errors import DataError, ScenarioError, UnknownNameError
-from marketeval.core.market import Agent
-from marketeval.experiments.outcomes import Outcomes, read_csv, read_outcomes
+from marketeval.core.market import Agent, Market
+from marketeval.experiments.families import FAMILIES
+from marketeval.experiments.outcomes import Outcomes, read_outcomes
+from marketeval.experiments.pool import Pool, read_csv, read_pool
 from marketeval.experiments.scenario import (
     Entries,
     Phase,
@@ -27,8 +30,9 @@ from marketeval.experiments.scenario import (
     check,
     recorded_file,
 )
+from marketeval.llm.calls import Calls
 from marketeval.markets.information.facts import Generator, Questions
-from marketeval.markets.information.market import InformationMarket
+from marketeval.markets.information.market import JUDGE, InformationMarket
 from marketeval.markets.information.scenario import Information, Intervention
 from marketeval.metrics.base import parse_metric
 from marketeval.metrics.static import accuracy, f_score
@@ -50,18 +54,23 @@ class Experiment:
     """A scenario ready to be played: every seat filled, every file read and checked."""
 
     scenario: Scenario
-    market: InformationMarket
+    market: Market
     seats: Mapping[str, Agent]
     hashes: Mapping[str, str]
 
 
-def assemble(scenario: Scenario) -> Experiment:
+def assemble(scenario: Scenario, *, calls: Calls | None = None) -> Experiment:
     """Read the data, fill the seats, and resolve what the scenario left open.
 
-    The experiment's scenario has the seats, phases and metrics spelled out.
+    The experiment's scenario has the seats, phases and metrics spelled out. `calls` is what models
+    are asked through; without it nothing that they say is kept.
     """
-    outcomes = _outcomes(scenario)
-    named = scenario.seats or {model: Seat() for model in (outcomes.tables if outcomes else ())}
+    if scenario.family != "information":
+        return _assemble_family(scenario, calls)
+    pool = read_pool(scenario.items) if scenario.items else None
+    outcomes = _outcomes(scenario, pool)
+    named = {name: seat for name, seat in scenario.seats.items() if name != JUDGE}
+    named = named or {model: Seat() for model in (outcomes.tables if outcomes else ())}
     seats = _with_entries(named, scenario.entries)
     if not seats:
         raise ScenarioError(
@@ -70,9 +79,10 @@ def assemble(scenario: Scenario) -> Experiment:
         )
     tables = outcomes.tables if outcomes else {}
     agents = {
-        name: make_agent(seat.agent, seat=name, options=seat.options, tables=tables)
+        name: make_agent(seat.agent, seat=name, options=seat.options, tables=tables, calls=calls)
         for name, seat in seats.items()
     }
+    judges = _judge(scenario, agents, pool)
     _check_sizes(scenario.market)
     _check_seats(scenario, seats, agents)
     phases = scenario.phases or _phases(scenario, seats)
@@ -80,19 +90,90 @@ def assemble(scenario: Scenario) -> Experiment:
     metrics = tuple(str(parse_metric(text)) for text in metrics)  # as they are read back
     _check_ranges(metrics, phases, scenario.market.horizon)
     resolved = scenario.model_copy(
-        update={"seats": seats, "phases": phases, "metrics": metrics, "entries": None}
+        update={
+            "seats": {**seats, **judges},
+            "phases": phases,
+            "metrics": metrics,
+            "entries": None,
+        }
     )
     market = InformationMarket(
         spec=scenario.market,
         generators=[_generator(name, seats[name], agents[name], outcomes) for name in seats],
-        questions=_questions(outcomes, scenario.market.questions),
+        questions=_questions(outcomes, pool, scenario.market.questions),
         phases=[(one.name, one.start, one.stop) for one in phases],
     )
     return Experiment(
         scenario=resolved,
         market=market,
+        seats={
+            **agents,
+            **{
+                name: make_agent(seat.agent, seat=name, options=seat.options, calls=calls)
+                for name, seat in judges.items()
+            },
+        },
+        hashes={
+            **(outcomes.hashes if outcomes else {}),
+            **({scenario.items: pool.hash} if pool else {}),
+        },
+    )
+
+
+def _judge(
+    scenario: Scenario, agents: Mapping[str, Agent], pool: Pool | None
+) -> Mapping[str, Seat]:
+    """The seat that grades answers in words: as named, or by match with the accepted answers."""
+    given = scenario.seats.get(JUDGE)
+    speaking = [name for name, agent in agents.items() if isinstance(agent, ModelSeat)]
+    if not speaking and given is None:
+        return {}
+    if speaking and (pool is None or pool.texts is None):
+        raise ScenarioError(
+            f"seat '{speaking[0]}' answers in words, so it needs the questions in words: give a "
+            "CSV with item_id, question and answer with --items FILE"
+        )
+    if given is None and (pool is None or pool.golds is None):
+        raise ScenarioError(
+            f"the answers of seat '{speaking[0]}' need a judge: name one under seats as '{JUDGE}', "
+            "or give the accepted answers in a column 'answer' of the questions"
+        )
+    return {JUDGE: given or Seat(agent="judge:match")}
+
+
+def _assemble_family(scenario: Scenario, calls: Calls | None) -> Experiment:
+    """As `assemble`, for families whose seats need nothing but agents."""
+    family = FAMILIES[scenario.family]
+    for name in ("outcomes", "items", "entries", "phases"):
+        if getattr(scenario, name):
+            raise ScenarioError(f"{name}: a scenario of family '{scenario.family}' takes none")
+    services = {name: Seat(agent=agent) for name, agent in family.SERVICES.items()}
+    seats = {**services, **scenario.seats}
+    competing = [name for name in seats if name not in family.SERVICES]
+    if not competing:
+        raise ScenarioError(f"scenario '{scenario.name}' has no seats: name them under 'seats'")
+    late = [name for name in seats if seats[name].enters]
+    if late:
+        raise ScenarioError(
+            f"seat '{late[0]}' enters late; in family '{scenario.family}' all are there from step 0"
+        )
+    agents = {
+        name: make_agent(seat.agent, seat=name, options=seat.options, calls=calls)
+        for name, seat in seats.items()
+    }
+    market = family.build(
+        scenario.market,
+        [(name, seats[name].label or name) for name in competing],
+        privileged=[name for name in competing if agents[name].privileged],
+    )
+    metrics = scenario.metrics or family.default_metrics(scenario.market)
+    return Experiment(
+        scenario=scenario.model_copy(
+            update={"seats": seats, "metrics": tuple(str(parse_metric(one)) for one in metrics)}
+        ),
+        market=market,
         seats=agents,
-        hashes=outcomes.hashes if outcomes else {},
+        hashes=dict(family.hashes()),
     )
 
 
@@ -100,7 +181,8 @@ def with_seats(tree: Tree) -> Tree:
     """The tree with the seats spelled out that its tables of answers imply, if it names none."""
     if tree.get("seats") or not tree.get("outcomes"):
         return tree
-    outcomes = _outcomes(check(tree))
+    scenario = check(tree)
+    outcomes = _outcomes(scenario, read_pool(scenario.items) if scenario.items else None)
     return (
         {**tree, "seats": {model: {"agent": "recorded"} for model in outcomes.tables}}
         if outcomes
@@ -108,13 +190,14 @@ def with_seats(tree: Tree) -> Tree:
     )
 
 
-def _outcomes(scenario: Scenario) -> Outcomes | None:
+def _outcomes(scenario: Scenario, pool: Pool | None) -> Outcomes | None:
     """The tables of answers that the scenario and its seats name."""
     files = [recorded_file(seat.agent) for seat in scenario.seats.values()]
     own = [file for file in dict.fromkeys(files) if file and file not in scenario.outcomes]
     paths = [*scenario.outcomes, *own]
     if not paths:
-        if scenario.items:
+        silent = all(seat.agent.startswith("bernoulli") for seat in scenario.seats.values())
+        if scenario.items and silent:
             raise ScenarioError(
                 f"items ({scenario.items}) name questions of recorded answers, and no outcomes are "
                 "given; give a table with --outcomes FILE"
@@ -123,7 +206,7 @@ def _outcomes(scenario: Scenario) -> Outcomes | None:
     return read_outcomes(
         [Path(one) for one in paths],
         missing=scenario.missing,
-        items=Path(scenario.items) if scenario.items else None,
+        items=pool,
     )
 
 
@@ -212,6 +295,8 @@ def _has(agent: Agent, column: str) -> bool:
     """Whether an agent's answers come with a cost or latency, as far as one can know before."""
     if isinstance(agent, Bernoulli):
         return getattr(agent, column) is not None
+    if isinstance(agent, ModelSeat) and column == "latency_s":
+        return agent.generator.latency_s is not None
     if isinstance(agent, Recorded):
         values = getattr(agent.table, column)
         return values is not None and not bool(
@@ -246,11 +331,28 @@ def _model_of(agent: Recorded, outcomes: Outcomes) -> str:
     return next(name for name, table in outcomes.tables.items() if table is agent.table)
 
 
-def _questions(outcomes: Outcomes | None, count: int) -> Questions:
+def _questions(outcomes: Outcomes | None, pool: Pool | None, count: int) -> Questions:
+    texts, golds = (None, None) if pool is None else (pool.texts, pool.golds)
+    if outcomes is None and pool is not None:
+        names = sorted(set(pool.topics or ["all"]))
+        topics = [names.index(topic) for topic in pool.topics or ["all"] * len(pool.items)]
+        return Questions(
+            items=pool.items,
+            topics=np.array(topics, np.int64),
+            topic_names=names,
+            texts=texts,
+            golds=golds,
+        )
     if outcomes is None:
         names = [f"q{number + 1}" for number in range(count)]
         return Questions(items=names, topics=np.zeros(count, np.int64))
-    return Questions(items=outcomes.items, topics=outcomes.topics, topic_names=outcomes.topic_names)
+    return Questions(
+        items=outcomes.items,
+        topics=outcomes.topics,
+        topic_names=outcomes.topic_names,
+        texts=texts,
+        golds=golds,
+    )
 
 
 def _with_entries(seats: Mapping[str, Seat], entries: Entries | None) -> dict[str, Seat]:

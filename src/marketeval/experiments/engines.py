@@ -10,6 +10,7 @@ from marketeval.core.errors import UsageError
 from marketeval.core.market import Agent, Market
 from marketeval.experiments.assembly import Experiment
 from marketeval.markets.information.compiled import CompiledMarket, can_compile
+from marketeval.markets.information.market import InformationMarket
 
 Engine = Literal["auto", "general", "compiled"]
 ENGINES: tuple[Engine, ...] = ("auto", "general", "compiled")
@@ -20,6 +21,14 @@ def engine_for(experiment: Experiment, wanted: Engine) -> Literal["general", "co
 
     Raises UsageError where `compiled` is wanted and cannot be had, and says why.
     """
+    market = experiment.market
+    if not isinstance(market, InformationMarket):
+        if wanted == "compiled":
+            raise UsageError(
+                f"the compiled engine plays the information family; this scenario is of family "
+                f"'{experiment.scenario.family}'; use --engine general"
+            )
+        return "general"
     asked = [seat for seat, agent in experiment.seats.items() if not isinstance(agent, TableBacked)]
     if wanted == "general" or (wanted == "auto" and asked):
         return "general"
@@ -28,12 +37,12 @@ def engine_for(experiment: Experiment, wanted: Engine) -> Literal["general", "co
             f"the compiled engine plays recorded and bernoulli agents; seat '{asked[0]}' is "
             "another; use --engine general"
         )
-    if can_compile(experiment.market):
+    if can_compile(market):
         return "compiled"
     if wanted == "compiled":
         raise UsageError(
             "the compiled engine plays the shipped choice rules on keyed draws; this scenario has "
-            "another rule or draws: mersenne; use --engine general"
+            "another rule, draws: mersenne or on_missing: stop; use --engine general"
         )
     return "general"
 
@@ -42,7 +51,7 @@ def playable(
     experiment: Experiment, engine: Literal["general", "compiled"]
 ) -> tuple[Market, Mapping[str, Agent]]:
     """The market to play and the seats it may ask; the log is the same with either engine."""
-    if engine == "general":
+    if engine == "general" or not isinstance(experiment.market, InformationMarket):
         return experiment.market, experiment.seats
     tables = {
         seat: agent.as_table()

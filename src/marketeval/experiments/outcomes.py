@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from marketeval.actions.information import AnswerTable
 from marketeval.core.errors import DataError, near_miss
 from marketeval.events.information import GRADES, NOT_ATTEMPTED, UNGRADED
+from marketeval.experiments.pool import Pool, read_csv
 
 NEEDED = ("item_id", "model", "score")
 OPTIONAL = ("grade", "cost_usd", "latency_s", "topic", "answer", "sample")
@@ -49,13 +50,13 @@ class Outcomes:
 
 
 def read_outcomes(
-    paths: Sequence[Path], *, missing: Missing = "fail", items: Path | None = None
+    paths: Sequence[Path], *, missing: Missing = "fail", items: Pool | None = None
 ) -> Outcomes:
     """Read and check tables of recorded answers (CSV or Parquet).
 
     `missing` says what an item that a model never answered is: an error, an interaction without
-    an outcome, or a score of 0. `items` names a CSV whose column item_id (or qid) holds the
-    questions to ask, in their order; without it, all items of the tables.
+    an outcome, or a score of 0. `items` are the questions to ask, in their order; without
+    them, all items of the tables.
 
     Raises
     ------
@@ -74,7 +75,7 @@ def read_outcomes(
     data = _checked(data, ", ".join(path.name for path in paths))
     pool = data["item_id"].unique(maintain_order=True)
     if items is not None:
-        pool = _read_items(items, pool)
+        pool = _known_items(items, pool)
         order = pl.DataFrame({"item_id": pool, "_order": np.arange(pool.len())})
         data = data.join(order, on="item_id").sort("_order", maintain_order=True).drop("_order")
     models = data["model"].unique(maintain_order=True)
@@ -89,10 +90,7 @@ def read_outcomes(
         tables=laid_out,
         static={model: _static(table) for model, table in laid_out.items()},
         columns=columns,
-        hashes={
-            str(path): hashlib.sha256(path.read_bytes()).hexdigest()
-            for path in (*paths, *([items] if items else []))
-        },
+        hashes={str(path): hashlib.sha256(path.read_bytes()).hexdigest() for path in paths},
     )
 
 
@@ -134,33 +132,16 @@ def _read(path: Path) -> pl.DataFrame:
         ) from None
 
 
-def read_csv(path: Path) -> pl.DataFrame:
-    """A CSV as text, its blank lines left out."""
-    table = pl.read_csv(path, infer_schema=False)
-    return table.filter(~pl.all_horizontal(pl.all().is_null()))
-
-
-def _read_items(path: Path, known: pl.Series) -> pl.Series:
-    """The ids in a question file, each once and each with recorded answers."""
-    try:
-        table = read_csv(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise DataError(f"{path} is not a readable CSV: {str(error).splitlines()[0]}") from None
-    column = next((name for name in ("item_id", "qid") if name in table.columns), None)
-    if column is None:
-        raise DataError(
-            f"{path}: expected a column item_id or qid, found {', '.join(table.columns):.200}"
-        )
-    ids = table[column]
-    if ids.is_duplicated().any() or ids.is_null().any():
-        raise DataError(f"{path}: expected each item once, and none empty, in column '{column}'")
+def _known_items(pool: Pool, known: pl.Series) -> pl.Series:
+    """The ids of a question file, each with recorded answers."""
+    ids = pl.Series("item_id", pool.items, pl.String)
     lost = ids.filter(~ids.is_in(known.implode()))
     if lost.len():
         raise DataError(
-            f"{path}: {lost.len()} of {ids.len()} items are in no outcome table, the first "
+            f"{pool.name}: {lost.len()} of {ids.len()} items are in no outcome table, the first "
             f"'{lost[0]}'"
         )
-    return ids.alias("item_id")
+    return ids
 
 
 def _numbers(path: Path, table: pl.DataFrame, name: str) -> pl.Series:

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from marketeval.core.errors import DataError, UnknownNameError
 from marketeval.core.streams import Streams
-from marketeval.experiments.outcomes import read_csv
+from marketeval.experiments.pool import read_csv
 from marketeval.experiments.scenario import parse_yaml, validated
 
 WINDOW = 12_000  # characters of a document that the model is shown; of a longer one, a part

@@ -161,6 +161,8 @@ def read_question(value: Any, one: Plan, topics: Sequence[str]) -> Grounded:  # 
         if not isinstance(text, str) or not text.strip():
             raise ValueError(f"{name}: expected a text")
         texts[name] = " ".join(text.split())
+    if "|" in texts["answer"]:  # it parts accepted answers in a file of questions
+        raise ValueError("answer: expected a text without the sign |")
     if texts["topic"] not in topics:
         raise ValueError(f"topic: expected one of {', '.join(topics)}")
     words = r"\s+".join(re.escape(word) for word in texts["quote"].split())

@@ -25,10 +25,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from marketeval.core.errors import DataError, UsageError
 from marketeval.core.log import EventKind, combine_digests, empty_frame
-from marketeval.events import information
+from marketeval.experiments.families import FAMILIES
 from marketeval.experiments.scenario import Scenario, check, parse_yaml
-
-KINDS = {"information": information.KINDS}
 
 
 class Unit(BaseModel):
@@ -88,7 +86,7 @@ class RunDirectory:
             problem = error.errors()[0]
             where = ".".join(map(str, problem["loc"]))
             raise DataError(f"{path}: {where}{': ' if where else ''}{problem['msg']}") from None
-        if manifest.family not in KINDS:
+        if manifest.family not in FAMILIES:
             raise DataError(f"{path}: unknown market family '{manifest.family}'")
         return manifest
 
@@ -117,7 +115,8 @@ class RunDirectory:
 
     def scan(self, kind: str) -> pl.LazyFrame:
         """All rows of a kind in seed and row order, facts shared by all seeds once."""
-        declared = {one.name: one for one in KINDS[self.manifest.family]}
+        family = FAMILIES[self.manifest.family]
+        declared = {one.name: one for one in family.KINDS}
         if kind not in declared:
             raise DataError(f"unknown event '{kind}'; known: {', '.join(sorted(declared))}")
         folder = self.path / "events" / kind
@@ -126,7 +125,7 @@ class RunDirectory:
         if not parts:
             return empty_frame(declared[kind]).lazy()
         rows = pl.scan_parquet(parts)
-        if declared[kind] in information.SHARED:
+        if declared[kind] in family.SHARED:
             rows = rows.unique(maintain_order=True)
         return rows
 
@@ -219,6 +218,7 @@ def discard_unfinished(path: Path, units: Sequence[Unit]) -> None:
 
 
 LOCK = ".lock"
+CALLS = "calls.sqlite"
 
 
 @contextlib.contextmanager
@@ -245,31 +245,36 @@ def held(path: Path) -> Iterator[None]:
         finally:
             with contextlib.suppress(OSError):
                 (path / LOCK).unlink()
+                path.rmdir()  # if nothing was written
 
 
-def check_room(path: Path, *, force: bool) -> None:
-    """Refuse a folder in use, unless it may be replaced and holds a run (or nothing)."""
+def check_room(path: Path, *, force: bool, resume: bool = False) -> None:
+    """Refuse a folder in use, unless it may be replaced and holds a run (or nothing).
+
+    A folder with recorded calls and nothing else may be resumed: the run stopped before it began.
+    """
     if not path.exists():
         return
     if not path.is_dir():
         raise UsageError(f"the output {path} is a file; choose another --out")
-    if not any(one.name != LOCK for one in path.iterdir()):
+    names = {one.name for one in path.iterdir()} - {LOCK}
+    if not names or (resume and all(name.startswith(CALLS) for name in names)):
         return
     if not force:
         raise UsageError(
             f"the output folder {path} is in use; choose another --out, or --force to replace it, "
             "or --resume to continue it"
         )
-    if not any(path.glob("manifest.json*")):
+    if not any((*path.glob("manifest.json*"), *path.glob(CALLS))):
         raise UsageError(
             f"{path} holds no run, so --force will not replace it; choose another --out"
         )
 
 
 def clear(path: Path) -> None:
-    """Empty a folder that is held."""
+    """Empty a folder that is held; calls that were paid for stay."""
     for one in path.iterdir():
-        if one.name == LOCK:
+        if one.name == LOCK or one.name.startswith(CALLS):
             continue
         if one.is_dir():
             shutil.rmtree(one)
@@ -285,4 +290,4 @@ def digest_of(units: Sequence[Unit]) -> str:
 
 def kinds_of(family: str) -> Sequence[EventKind]:
     """The event kinds of a market family."""
-    return KINDS[family]
+    return list(FAMILIES[family].KINDS)

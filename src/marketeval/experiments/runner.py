@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -16,9 +16,11 @@ import marketeval
 from marketeval.core.drive import lockstep
 from marketeval.core.errors import MarketevalError, RunError, ScenarioError, UsageError
 from marketeval.core.log import EventLog
+from marketeval.experiments import live
 from marketeval.experiments.assembly import Experiment, assemble
 from marketeval.experiments.engines import Engine, engine_for, playable
 from marketeval.experiments.executors import Executor
+from marketeval.experiments.live import Asking, is_live
 from marketeval.experiments.run_directory import (
     Manifest,
     PartSink,
@@ -96,11 +98,13 @@ def run(
     force: bool = False,
     resume: bool = False,
     engine: Engine = "auto",
+    asking: Asking | None = None,
     progress: Progress | None = None,
 ) -> RunDirectory:
     """Play a scenario and its controls on the same seeds, compute the metrics, return the run.
 
-    Everything is checked before anything is written.
+    Everything is checked before anything is written. `asking` bounds what models may be asked;
+    where somebody is asked, the episodes share one event loop instead of the executor.
 
     Raises
     ------
@@ -111,50 +115,136 @@ def run(
     engines = {name: engine_for(arm, engine) for name, arm in arms.items()}
     if seeds is None:
         seeds = parse_seeds(arms[""].scenario.seeds)
-    resume = resume and (out / "manifest.json").is_file()
+    wanted, resume = resume, resume and (out / "manifest.json").is_file()
     if not resume:
-        check_room(out, force=force)
+        check_room(out, force=force, resume=wanted)
     with held(out):
-        if resume:
-            done = {name: _units_of(_folder(out, name), arm, seeds) for name, arm in arms.items()}
+        done = {name: _units_of(_folder(out, name), arm, seeds) for name, arm in arms.items()}
+        session = _Session(out, arms, engines, seeds, done if resume else {}, progress)
+        if any(is_live(arm) for arm in arms.values()):
+            session.play_live(asking or Asking(), resume=resume)
         else:
-            clear(out)
-            done = {}
-        _play_all(out, arms, seeds, done, executor, engines, progress or (lambda done, total: None))
+            session.play(executor, resume=resume)
     return RunDirectory(out)
 
 
-def _play_all(
-    out: Path,
-    arms: Mapping[str, Experiment],
-    seeds: Sequence[int],
-    done: Mapping[str, tuple[Unit, ...]],
-    executor: Executor,
-    engines: Mapping[str, Literal["general", "compiled"]],
-    progress: Progress,
-) -> None:
-    """Play what is not done, compute the metrics, and say in the manifests how it ended."""
-    unfinished = [name for name in arms if not (done and _is_finished(_folder(out, name)))]
-    try:
-        for name in unfinished:
-            _open(_folder(out, name), arms[name], engines[name], seeds, done.get(name, ()))
-        _play(out, arms, seeds, done, executor, engines, progress)
-        for name in unfinished:
-            _close(_folder(out, name))
-    except BaseException as error:
-        interrupted = isinstance(error, KeyboardInterrupt)
-        reason = "interrupted" if interrupted else f"{type(error).__name__}: {error}"
-        for name in unfinished:
-            with contextlib.suppress(OSError, MarketevalError):
-                if not _is_finished(_folder(out, name)):
-                    _mark(_folder(out, name), status="failed", reason=" ".join(reason.split()))
-        if interrupted:
-            raise
-        reason = f"{error}" if isinstance(error, MarketevalError) else reason
-        raise RunError(
-            f"the run stopped on its way: {reason}; what was finished is in {out}; continue it "
-            "with --resume"
-        ) from error
+class _Session:
+    """One invocation of `run`: what is to be played, and how the manifests follow."""
+
+    def __init__(
+        self,
+        out: Path,
+        arms: Mapping[str, Experiment],
+        engines: Mapping[str, Literal["general", "compiled"]],
+        seeds: Sequence[int],
+        done: Mapping[str, tuple[Unit, ...]],
+        progress: Progress | None,
+    ) -> None:
+        self.out, self.arms, self.engines, self.seeds, self.done = out, arms, engines, seeds, done
+        self.unfinished = [name for name in arms if not (done and _is_finished(_folder(out, name)))]
+        self._progress = progress or (lambda done, total: None)
+        self._units = {_folder(out, name): list(done.get(name, ())) for name in arms}
+        self._begun = False
+
+    def play(self, executor: Executor, *, resume: bool) -> None:
+        """Play what is not done by an executor, and compute the metrics."""
+        with self._told():
+            self._begin(resume=resume)
+            pieces = [piece for _, piece in self._pieces()]
+            with contextlib.closing(executor.map(_played, pieces)) as results:
+                for path, unit in results:
+                    self._take(path, unit)
+            self._end()
+
+    def play_live(self, asking: Asking, *, resume: bool) -> None:
+        """Play what is not done in one event loop, asking as little as possible."""
+        sinks: dict[Piece, PartSink] = {}
+
+        def log_of(piece: Piece) -> tuple[EventLog, Sequence[int]]:
+            sinks[piece] = PartSink(piece.path, piece.number)
+            kinds = self.arms[self._name(piece.path)].market.events
+            return EventLog(kinds, sink=sinks[piece]), piece.seeds
+
+        def finished(piece: Piece, log: EventLog) -> None:
+            unit = Unit(
+                number=piece.number,
+                digests=log.digests,
+                shared=log.shared_digest,
+                events=sinks[piece].rows,
+            )
+            self._take(piece.path, unit)
+
+        with self._told():
+            live.play(
+                self.out,
+                {name: arm.scenario for name, arm in self.arms.items()},
+                asking,
+                work=self._pieces(),
+                begin=lambda: self._begin(resume=resume),
+                log_of=log_of,
+                finished=finished,
+            )
+            self._end()
+
+    def _begin(self, *, resume: bool) -> None:
+        """From here on something is written."""
+        if not resume:
+            clear(self.out)
+        self._begun = True
+        for name in self.unfinished:
+            path = _folder(self.out, name)
+            _open(path, self.arms[name], self.engines[name], self.seeds, self.done.get(name, ()))
+        self._told_progress()
+
+    def _end(self) -> None:
+        for name in self.unfinished:
+            _close(_folder(self.out, name))
+
+    def _pieces(self) -> list[tuple[str, Piece]]:
+        """What is left to play, with the arm it belongs to."""
+        return [
+            (name, Piece(path, number, tuple(part), tuple(arm.hashes.items()), self.engines[name]))
+            for name, arm in self.arms.items()
+            for path in [_folder(self.out, name)]
+            for number, part in enumerate(cut(self.seeds))
+            if number not in {unit.number for unit in self._units[path]}
+        ]
+
+    def _take(self, path: Path, unit: Unit) -> None:
+        """Note a finished unit."""
+        self._units[path].append(unit)
+        _mark(path, units=tuple(sorted(self._units[path], key=lambda one: one.number)))
+        self._told_progress()
+
+    def _told_progress(self) -> None:
+        count = sum(len(unit.digests) for units in self._units.values() for unit in units)
+        self._progress(count, len(self.seeds) * len(self.arms))
+
+    def _name(self, path: Path) -> str:
+        return next(name for name in self.arms if _folder(self.out, name) == path)
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """Say in the manifests how it ended; before the beginning an error is the caller's."""
+        try:
+            yield
+        except BaseException as error:
+            if not self._begun:
+                raise
+            interrupted = isinstance(error, KeyboardInterrupt)
+            reason = "interrupted" if interrupted else f"{type(error).__name__}: {error}"
+            for name in self.unfinished:
+                with contextlib.suppress(OSError, MarketevalError):
+                    if not _is_finished(_folder(self.out, name)):
+                        told = " ".join(reason.split())
+                        _mark(_folder(self.out, name), status="failed", reason=told)
+            if interrupted:
+                raise
+            reason = f"{error}" if isinstance(error, MarketevalError) else reason
+            raise RunError(
+                f"the run stopped on its way: {reason}; what was finished is in {self.out}; "
+                "continue it with --resume"
+            ) from error
 
 
 def play_piece(piece: Piece) -> Unit:
@@ -170,37 +260,6 @@ def play_piece(piece: Piece) -> Unit:
     return Unit(
         number=piece.number, digests=log.digests, shared=log.shared_digest, events=sink.rows
     )
-
-
-def _play(
-    out: Path,
-    arms: Mapping[str, Experiment],
-    seeds: Sequence[int],
-    done: Mapping[str, Sequence[Unit]],
-    executor: Executor,
-    engines: Mapping[str, Literal["general", "compiled"]],
-    progress: Progress,
-) -> None:
-    finished = {name: list(done.get(name, ())) for name in arms}
-    pieces = []
-    for name in arms:
-        have = {unit.number for unit in finished[name]}
-        pieces += [
-            Piece(_folder(out, name), number, part, tuple(arms[name].hashes.items()), engines[name])
-            for number, part in enumerate(cut(seeds))
-            if number not in have
-        ]
-    total = len(seeds) * len(arms)
-    count = sum(len(unit.digests) for units in finished.values() for unit in units)
-    progress(count, total)
-    names = {_folder(out, name): name for name in arms}
-    with contextlib.closing(executor.map(_played, pieces)) as results:
-        for path, unit in results:
-            units = finished[names[path]]
-            units.append(unit)
-            _mark(path, units=tuple(sorted(units, key=lambda one: one.number)))
-            count += len(unit.digests)
-            progress(count, total)
 
 
 def _played(piece: Piece) -> tuple[Path, Unit]:

@@ -9,12 +9,21 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping, Sequence
+from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, cast
+from typing import Annotated, Any, Literal, Self, TypeVar, cast
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    create_model,
+    field_validator,
+    model_validator,
+)
 
 from marketeval.core.errors import (
     DataError,
@@ -24,10 +33,11 @@ from marketeval.core.errors import (
     UsageError,
     near_miss,
 )
-from marketeval.markets.information.scenario import Information, Step
+from marketeval.experiments.families import FAMILIES
 from marketeval.metrics.base import parse_metric
 
 Tree = dict[str, Any]  # any: what YAML can hold
+Step = Annotated[int, Field(ge=0)]
 Spec = TypeVar("Spec", bound=BaseModel)
 
 
@@ -73,6 +83,29 @@ class Phase(BaseModel):
         return self
 
 
+class Endpoint(BaseModel):
+    """What an endpoint bears; see `llm.limits.Limits`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    concurrency: int = Field(default=32, ge=1)
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    tokens_per_minute: float | None = Field(default=None, gt=0)
+    attempts: int = Field(default=6, ge=1)
+    backoff_s: float = Field(default=1.0, gt=0)
+    longest_wait_s: float = Field(default=60.0, gt=0)
+    failures_in_a_row: int = Field(default=20, ge=1)
+
+
+class ModelPrice(BaseModel):
+    """Dollars per million tokens of a model."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+
 class Scenario(BaseModel):
     """One market, its seats, its controls and its metrics, with every default filled in."""
 
@@ -81,12 +114,15 @@ class Scenario(BaseModel):
     name: str
     title: str = ""
     description: str = ""
-    family: Literal["information"] = "information"
+    family: str = "information"
     seats: dict[str, Seat] = {}
-    market: Information = Information()
+    market: Any  # any: the family's specification, see `scenario_of`
     outcomes: tuple[str, ...] = ()
     missing: Literal["fail", "skip", "zero"] = "fail"
     items: str = ""
+    static: bool = False
+    endpoints: dict[str, Endpoint] = {}
+    prices: dict[str, ModelPrice] = {}
     entries: Entries | None = None
     phases: tuple[Phase, ...] = ()
     controls: dict[str, dict[str, Any]] = {}  # any: overrides, by key
@@ -186,7 +222,21 @@ def parse_yaml(text: str, source: str) -> Tree:
 
 def check(tree: Tree) -> Scenario:
     """The scenario a tree describes; every key known, every value in range."""
-    return validated(Scenario, tree)
+    return validated(scenario_of(tree), tree)
+
+
+def scenario_of(tree: Mapping[str, Any]) -> type[Scenario]:  # any: as in Tree
+    """The model of a scenario whose market is of the family that the tree names."""
+    family = tree.get("family", "information")
+    if not isinstance(family, str) or family not in FAMILIES:
+        raise UnknownNameError("market family", str(family), FAMILIES)
+    return _scenario_of(family)
+
+
+@cache
+def _scenario_of(family: str) -> type[Scenario]:
+    spec = FAMILIES[family].Spec
+    return create_model("Scenario", __base__=Scenario, market=(spec, spec()))
 
 
 def validated(model: type[Spec], tree: Any) -> Spec:  # any: the caller's data
@@ -204,14 +254,15 @@ def override(tree: Tree, key: str, value: Any) -> None:  # any: a value from YAM
     seat or segment, or sets a value back to its default.
     """
     parts = key.split(".")
-    if parts[0] not in Scenario.model_fields:
-        parts = list(_full_path(parts))
-    _change(tree, parts, value, ())
+    model = scenario_of(tree)
+    if parts[0] not in model.model_fields:
+        parts = list(_full_path(model, parts))
+    _change(model, tree, parts, value, ())
 
 
 def fill_seat(tree: Tree, seat: str, agent: str) -> None:
     """Put an agent into a seat, in place; a seat that is not there yet is added."""
-    _change(tree, ["seats", seat, "agent"], agent, ())
+    _change(scenario_of(tree), tree, ["seats", seat, "agent"], agent, ())
 
 
 def parse_value(text: str) -> Any:  # any: what YAML can hold
@@ -285,7 +336,7 @@ def make_absolute(tree: Tree, folder: Path) -> None:
         tree["outcomes"] = [tree["outcomes"]]
     if isinstance(tree.get("outcomes"), list):
         tree["outcomes"] = [_absolute(str(one), folder) for one in tree["outcomes"]]
-    if isinstance(tree.get("items"), str) and tree["items"]:
+    if isinstance(tree.get("items"), str) and tree["items"] and ":" not in tree["items"][2:]:
         tree["items"] = _absolute(tree["items"], folder)
     if isinstance(tree.get("entries"), dict) and "file" in tree["entries"]:
         tree["entries"]["file"] = _absolute(str(tree["entries"]["file"]), folder)
@@ -313,7 +364,9 @@ def recorded_file(agent: str) -> str:
     return rest.partition("#")[0] if kind == "recorded" else ""
 
 
-def _change(at: Any, parts: Sequence[str], value: Any, above: tuple[str, ...]) -> None:
+def _change(
+    model: type[Scenario], at: Any, parts: Sequence[str], value: Any, above: tuple[str, ...]
+) -> None:
     """Set (or with None remove) what stands under `parts` in the container `at`, whose own place
     is `above`. Any: YAML's values."""
     head, rest = _seat_of(at, parts) if above == ("seats",) else _longest_known(at, parts)
@@ -326,7 +379,7 @@ def _change(at: Any, parts: Sequence[str], value: Any, above: tuple[str, ...]) -
         elif above == ("seats",):
             raise UnknownNameError("seat", head, map(str, at))
         else:
-            _known_key(head, above)
+            _known_key(model, head, above)
         return
     here = (*above, head)
     if above == ("seats",):
@@ -338,13 +391,13 @@ def _change(at: Any, parts: Sequence[str], value: Any, above: tuple[str, ...]) -
         named = {_name_in(child, place): one for place, one in enumerate(child)}
         if _longest_known(named, rest)[0] not in named:
             raise UnknownNameError(f"entry of {'.'.join(here)}", ".".join(rest), named)
-        _change(named, rest, value, here)
+        _change(model, named, rest, value, here)
         at[head] = list(named.values())
         return
     if not isinstance(child, dict):
         child = {}
     at[head] = child
-    _change(child, rest, value, here)
+    _change(model, child, rest, value, here)
 
 
 def _seat_of(seats: Mapping[str, Any], parts: Sequence[str]) -> tuple[str, list[str]]:
@@ -364,8 +417,8 @@ def _name_in(entries: Sequence[Any], place: int) -> str:
     return own if isinstance(own, str) and names.count(own) == 1 else str(place)
 
 
-def _known_key(name: str, above: Sequence[str]) -> None:
-    known = _fields_at(Scenario, above)
+def _known_key(model: type[Scenario], name: str, above: Sequence[str]) -> None:
+    known = _fields_at(model, above)
     if known and name not in known:
         raise UnknownNameError(
             "key", ".".join((*above, name)), (".".join((*above, k)) for k in known)
@@ -381,9 +434,11 @@ def _longest_known(at: Mapping[str, Any], parts: Sequence[str]) -> tuple[str, li
     return parts[0], list(parts[1:])
 
 
-def _full_path(end: Sequence[str]) -> tuple[str, ...]:
+def _full_path(model: type[Scenario], end: Sequence[str]) -> tuple[str, ...]:
     """The path of the one value of the market whose path ends like this."""
-    leaves = _leaves(Information, ("market",), optional=len(end) > 1)
+    spec = _inner_model(model.model_fields["market"].annotation)
+    assert spec is not None  # `scenario_of` gave it one
+    leaves = _leaves(spec, ("market",), optional=len(end) > 1)
     paths = [path for path in leaves if path[-len(end) :] == tuple(end)]
     name = ".".join(end)
     if len(paths) == 1:
@@ -392,7 +447,7 @@ def _full_path(end: Sequence[str]) -> tuple[str, ...]:
         raise UsageError(
             f"'{name}' is ambiguous: {', '.join('.'.join(path) for path in paths)}; name it in full"
         )
-    known = {".".join(path[-len(end) :]) for path in leaves} | set(Scenario.model_fields)
+    known = {".".join(path[-len(end) :]) for path in leaves} | set(model.model_fields)
     raise UnknownNameError("key", name, known)
 
 

@@ -192,6 +192,7 @@ def worlds(
         },
         **character(),
         "ties": draw(st.sampled_from(["configuration", "random"])),
+        "on_missing": draw(st.sampled_from(["skip", "skip", 0.0, 0.5])),
         "timing": timing,
         "stagger": draw(st.sampled_from([None, 1, 3])) if timing == "asynchronous" else None,
     }

@@ -57,6 +57,9 @@ def write_report(runs: Sequence[RunDirectory], target: Path | None = None) -> Pa
     target = target or runs[0].path / "report.html"
     sections, told = [], []
     for place, run in enumerate(runs):
+        if run.manifest.family == "supply_chain":
+            sections.append(_retail_section(run, target, place, len(runs)))
+            continue
         facts = gather(run)
         drawn = []
         for picture in pictures(facts):
@@ -66,10 +69,58 @@ def write_report(runs: Sequence[RunDirectory], target: Path | None = None) -> Pa
             drawn.append((picture, svg))
         sections.append(_section(facts, drawn, f"run{place + 1}"))
         told.append((run_name(run, runs), facts))
-    opening = [] if len(runs) == 1 else [_comparison(told)]
-    title = told[0][1].run.manifest.title or told[0][0] if len(runs) == 1 else "Runs side by side"
+    opening = [] if len(told) < 2 else [_comparison(told)]
+    first = runs[0].manifest
+    title = first.title or first.name if len(runs) == 1 else "Runs side by side"
     _replace(target, _document(title, [*opening, *sections]).encode("utf-8"))
     return target
+
+
+def _retail_section(run: RunDirectory, target: Path, place: int, runs: int) -> str:
+    """The section of a supply-chain run; its pictures are written beside the page."""
+    from marketeval.apps.report import retail_charts, retailers
+    from marketeval.apps.report.drawing import draw, png
+
+    told = retailers.gather(run)
+    manifest = run.manifest
+    parts = [f"<h1>{escape(manifest.title or manifest.name)}</h1>"]
+    if manifest.description:
+        parts.append(f'<p class="lead">{escape(manifest.description)}</p>')
+    if manifest.status != "finished":
+        parts.append(_note(f"This run is {manifest.status}: {manifest.reason}", "warning"))
+    entries = [
+        ("Scenario", f"<code>{escape(manifest.name)}</code>"),
+        ("Seeds", escape(seed_text(run.seeds()))),
+        ("Steps", f"{told.horizon:,}"),
+        ("Retailers", f"{len(told.shops):,}"),
+        ("Embedder", escape(told.embedder)),
+        ("Controls", escape(", ".join(told.effects) or "none")),
+        ("Version", f"marketeval {escape(manifest.version)}"),
+        ("Log digest", f"<code>{escape(manifest.log_digest or 'not finished')}</code>"),
+        ("Again", f"<code>marketeval run scenario.yaml --seeds {escape(manifest.seeds)}</code>"),
+    ]
+    parts.append(f"<dl>{''.join(f'<dt>{a}</dt><dd>{b}</dd>' for a, b in entries)}</dl>")
+    for table in retailers.tables(told):
+        parts += [
+            _heading(_RETAIL_TITLES.get(table.name, "Against the control")),
+            table_html(table),
+        ]
+    parts += [_note(text) for text in retailers.notes(told)]
+    parts.append(_heading("Pictures"))
+    for number, picture in enumerate(retail_charts.pictures(told)):
+        svg = draw(picture)
+        name = f"{picture.name}.png" if runs == 1 else f"{place + 1}-{picture.name}.png"
+        _replace(target.parent / "pictures" / _safe(name), png(svg))
+        parts.append(_figure(picture, svg, f"run{place + 1}-{number}"))
+    return f'<section class="run">{"".join(parts)}</section>'
+
+
+_RETAIL_TITLES = {
+    "leaderboard": "Leaderboard",
+    "conduct": "Conduct",
+    "indices": "The market's indices",
+    "correlations": "What goes with profit",
+}
 
 
 def run_name(run: RunDirectory, runs: Sequence[RunDirectory]) -> str:

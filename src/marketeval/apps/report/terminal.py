@@ -25,7 +25,17 @@ WIDTH = 100
 
 def terminal_tables(run: RunDirectory) -> str:
     """The phase table and the effect against each control, as text that any terminal can show."""
+    if run.manifest.family == "supply_chain":
+        return _retail_text(run)
     return tables_text(gather(run))
+
+
+def _retail_text(run: RunDirectory) -> str:
+    from marketeval.apps.report import retailers
+
+    told = retailers.gather(run)
+    drawn = [draw(table) for table in retailers.tables(told)]
+    return "\n\n".join([*drawn, *map(_wrapped, retailers.notes(told))]) + "\n"
 
 
 def tables_text(facts: Facts) -> str:

@@ -34,8 +34,10 @@ def can_compile(market: InformationMarket) -> bool:
     Users who are agents have none: they have to be asked.
     """
     rules = {kind.choice.rule for kind in market.spec.kinds_of_user() if kind.choice}
-    asked = bool(market.spec.user_seats)
-    return market.spec.draws == "keyed" and rules <= set(BUILT_IN) and not asked
+    spec = market.spec
+    if spec.draws != "keyed" or spec.on_missing == "stop" or spec.user_seats:
+        return False
+    return rules <= set(BUILT_IN)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +108,7 @@ class CompiledMarket:
             keyed_ties=spec.ties == "random",
             arrivals=spec.users.arrivals,
             leavers=users.may_leave,
+            missing_score=np.nan if isinstance(spec.on_missing, str) else spec.on_missing,
             characters=users.characters,
             signal_of_grade=market.signal_of_grade,
             question_topic=np.asarray(market.questions.topics, np.int64),

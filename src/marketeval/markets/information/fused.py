@@ -46,6 +46,7 @@ class Rules(NamedTuple):
     keyed_ties: bool
     arrivals: float
     leavers: bool
+    missing_score: float
     characters: Floats
     signal_of_grade: Floats
     question_topic: Integers
@@ -212,8 +213,12 @@ def play(rules: Rules, tables: Tables, draws: Draws, state: State, users: int, o
                     out.cost[at] = cost * state.price[agent]
                     out.latency[at] = latency * state.latency[agent]
                     if score != score:
-                        out.status[at] = MISSING
-                if out.status[at] == MISSING:
+                        out.status[at], out.score[at] = MISSING, rules.missing_score
+                        if out.score[at] == out.score[at]:
+                            out.cost[at] = out.cost[at] if out.cost[at] == out.cost[at] else 0.0
+                            felt = out.latency[at] == out.latency[at]
+                            out.latency[at] = out.latency[at] if felt else 0.0
+                if out.score[at] != out.score[at]:
                     continue
                 signal = rules.signal_of_grade[out.grade[at]]
                 if signal != signal:

@@ -67,7 +67,7 @@ class InformationMarket:
             asked = demand(step)
             topics = self.questions.topics[asked.questions]
             rows = users.rows_of(asked.users, topics)
-            outcomes = Outcomes(asked.users.size)
+            outcomes = Outcomes(asked.users.size, on_missing=spec.on_missing)
             available, failing = supply.available(step), supply.failing(step)
 
             for wave in waves(asked.users, self.stagger):

@@ -164,6 +164,9 @@ class Information(Spec):
     `signals` maps grades to the quality signal; without grades it is 2q - 1. `stagger` is the
     block size of asynchronous interaction where users share state. `draws: mersenne` takes users,
     questions and exploration from the stream of the reference package (docs/compatibility.md).
+
+    `on_missing` says what an interaction without an outcome teaches: nothing (skip), as much as an
+    answer of that score would, or that the run has to stop.
     """
 
     horizon: Count = 200
@@ -184,6 +187,7 @@ class Information(Spec):
     interventions: tuple[Intervention, ...] = ()
     questions: Count = 500
     draws: Literal["keyed", "mersenne"] = "keyed"
+    on_missing: Literal["skip", "stop"] | Share = "skip"
 
     def kinds_of_user(self) -> tuple[Segment, ...]:
         """The segments with everything filled in; one if the scenario names none."""

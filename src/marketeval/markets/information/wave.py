@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketeval.actions.information import Answers, Grades
 from marketeval.core.compiled import kernel
+from marketeval.core.errors import RunError
 from marketeval.core.log import EventLog
 from marketeval.core.market import Action, Failure
 from marketeval.events import information as events
@@ -43,7 +45,8 @@ def waves(users: Integers, stagger: int) -> Iterator[Integers]:
 class Outcomes:
     """What became of the interactions of one step; arrays in slot order."""
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, *, on_missing: Literal["skip", "stop"] | float = "skip") -> None:
+        self._on_missing = on_missing
         numbers = np.full((6, slots), np.nan)
         self.score, self.cost, self.latency = numbers[0], numbers[1], numbers[2]
         self.quality_signal, self.signal, self.utility = numbers[3], numbers[4], numbers[5]
@@ -198,9 +201,19 @@ class Outcomes:
             )
 
     def _miss(self, slots: Integers, reasons: str | Sequence[str]) -> None:
-        if slots.size:
-            self.status[slots] = events.MISSING
-            self._missing.append((slots, _reasons(reasons, np.ones(slots.size, bool))))
+        """Interactions without an outcome; see `Information.on_missing`."""
+        if not slots.size:
+            return
+        told = _reasons(reasons, np.ones(slots.size, bool))
+        if self._on_missing == "stop":
+            raise RunError(f"an outcome is missing ({told[0]}), and on_missing is stop")
+        self.status[slots] = events.MISSING
+        self._missing.append((slots, told))
+        if self._on_missing != "skip":
+            self.score[slots] = self._on_missing
+            self.cost[slots] = np.nan_to_num(self.cost[slots])
+            self.latency[slots] = np.nan_to_num(self.latency[slots])
+            self.counts[slots] = True
 
 
 def _reasons(given: str | Sequence[str], rows: NDArray[np.bool_]) -> Sequence[str]:

@@ -44,6 +44,10 @@ def _marketplace_eval(run: RunDirectory, seed: int | None, target: Path) -> None
 def _csv(run: RunDirectory, seed: int | None, target: Path) -> None:
     import polars as pl
 
+    from marketeval.core.errors import UsageError
+
+    if run.manifest.family != "information":
+        raise UsageError(f"csv is of interactions; {run.path} is of family {run.manifest.family}")
     rows = run.scan("interaction")
     if seed is not None:
         rows = rows.filter(pl.col("seed") == seed)
@@ -56,12 +60,26 @@ def _csv(run: RunDirectory, seed: int | None, target: Path) -> None:
     rows.collect().write_csv(target)
 
 
+def _trajectories(run: RunDirectory, seed: int | None, target: Path) -> None:
+    from marketeval.adapters.trajectories import write_trajectories
+
+    write_trajectories(run, target, seed=seed)
+
+
 Writer = Callable[["RunDirectory", int | None, Path], None]
 FORMATS: dict[str, tuple[str, Writer]] = {
     "marketplace-eval": (
         "simulation_log.csv of the reference package, one seed",
         _marketplace_eval,
     ),
+    "trajectories": (
+        "JSONL for training: observation, action, outcome, reward per seat and step (supply chain)",
+        _trajectories,
+    ),
     "csv": ("one row per interaction, names beside the numbers", _csv),
 }
-NAMES = {"marketplace-eval": "simulation_log.csv", "csv": "interactions.csv"}
+NAMES = {
+    "marketplace-eval": "simulation_log.csv",
+    "trajectories": "trajectories.jsonl",
+    "csv": "interactions.csv",
+}

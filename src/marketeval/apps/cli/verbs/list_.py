@@ -62,11 +62,12 @@ def _learning() -> Rows:
 
 
 def _events() -> Rows:
-    from marketeval.events.information import KINDS
+    from marketeval.experiments.families import FAMILIES
 
     return [
         (f"{kind.name}.{column.name}", f"{column.type}: {column.doc}")
-        for kind in KINDS
+        for family in FAMILIES
+        for kind in FAMILIES[family].KINDS
         for column in kind.columns
     ]
 

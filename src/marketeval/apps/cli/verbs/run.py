@@ -36,17 +36,28 @@ def command(
     executor: Annotated[str, typer.Option(help="Who does the work: serial or processes.")] = (
         "processes"
     ),
+    replay_only: Annotated[
+        bool, typer.Option("--replay-only", help="Ask no model: recorded calls only.")
+    ] = False,
+    max_calls: Annotated[int | None, typer.Option(min=0, help="Stop before more calls.")] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0.0, help="Stop before more dollars are spent.")
+    ] = None,
+    retry_missing: Annotated[
+        bool, typer.Option("--retry-missing", help="Make calls again that failed for good.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the run in --out.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     report: Annotated[bool, typer.Option(help="Write report.html and pictures.")] = True,
 ) -> None:
     """Play a scenario and its controls over many seeds, and report with intervals."""
     from marketeval.apps.cli.inputs import scenario_tree
-    from marketeval.apps.cli.progress import bar, say
+    from marketeval.apps.cli.progress import bar, brief, say, used
     from marketeval.apps.report.terminal import terminal_tables
     from marketeval.core.errors import UnknownNameError, UsageError
     from marketeval.experiments.engines import ENGINES
     from marketeval.experiments.executors import EXECUTORS
+    from marketeval.experiments.live import Asking
     from marketeval.experiments.runner import run
     from marketeval.experiments.scenario import check, parse_seeds
 
@@ -65,14 +76,21 @@ def command(
         items=items,
         entries=entries,
     )
+    asking = Asking(
+        mode="replay-only" if replay_only else "record",
+        max_calls=max_calls,
+        max_cost=max_cost,
+        retry_missing=retry_missing,
+    )
     try:
         where = out or Path("runs") / check(tree).name
-        with bar("episodes") as progress:
+        with bar("episodes", lambda: brief(asking.tallies)) as progress:
             done = run(
                 tree,
                 where,
                 executor=EXECUTORS[executor](),
                 engine=engine,
+                asking=asking,
                 seeds=None if seeds is None else parse_seeds(seeds),
                 force=force,
                 resume=resume,
@@ -81,6 +99,8 @@ def command(
     except UsageError as error:
         raise UsageError(" | ".join((str(error), *notes))) from error
     for line in notes:
+        say(line)
+    for line in used(asking.tallies):
         say(line)
     typer.echo(terminal_tables(done))
     if report:

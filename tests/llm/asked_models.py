@@ -1,6 +1,6 @@
 """A small market of model seats, played over a cassette; also a program, to be killed and resumed.
 
-python played.py CASSETTE URL [SEEDS]    prints the digest of each seed's log
+python asked_models.py CASSETTE URL [SEEDS]    prints the digest of each seed's log
 """
 
 from __future__ import annotations

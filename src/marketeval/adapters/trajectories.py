@@ -1,0 +1,188 @@
+"""Trajectories of a supply-chain run for training: one JSON line per seed, step and seat.
+
+    {"seed": 1, "step": 0, "seat": "a", "agent": "heuristic:markup",
+     "decisions": [{"decision": "bid", "round": 0, "system": TEXT, "observation": TEXT,
+                    "action": {"bids": {...}}, "valid": true}, ..., {"decision": "offer", ...}],
+     "outcome": {"won": {item: units}, "spend": ..., "sold": {item: units}, "revenue": ...,
+                 "funds": ..., "solvent": true},
+     "reward": funds gained in the step, "return": funds gained from here to the end}
+
+Observations are the very texts that a model in the seat would have read: the run is played again
+with its own agents, which must be deterministic, and each episode is held to the recorded digest.
+Where the recorded action was no action, `action` is null and `valid` false.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from marketeval.actions.supply_chain import Bid, Briefing, Offer
+from marketeval.core.drive import lockstep
+from marketeval.core.errors import ReplayError, UsageError
+from marketeval.core.log import EventLog
+from marketeval.core.market import Action, Agent, Request
+from marketeval.experiments.assembly import assemble
+from marketeval.experiments.run_directory import RunDirectory
+
+
+@dataclass(frozen=True)
+class Overheard:
+    """An agent whose requests and answers are kept, in order."""
+
+    agent: Agent
+    kept: list[tuple[Request, Action]] = field(default_factory=list)
+
+    @property
+    def immediate(self) -> bool:
+        """As the agent."""
+        return self.agent.immediate
+
+    @property
+    def deterministic(self) -> bool:
+        """As the agent."""
+        return self.agent.deterministic
+
+    @property
+    def privileged(self) -> bool:
+        """As the agent."""
+        return self.agent.privileged
+
+    async def act(self, request: Request) -> Action:
+        """The agent's answer."""
+        answer = await self.agent.act(request)
+        self.kept.append((request, answer))
+        return answer
+
+
+def write_trajectories(run: RunDirectory, target: Path, *, seed: int | None = None) -> None:
+    """Write the trajectories of one seed or of all.
+
+    Raises
+    ------
+    UsageError : a run of another family, or a seat whose answers cannot be had again
+    ReplayError : an episode came out differently
+    """
+    if run.manifest.family != "supply_chain":
+        raise UsageError(f"trajectories are of supply-chain runs; {run.path} is of another family")
+    experiment = assemble(run.scenario)
+    asked = [seat for seat, agent in experiment.seats.items() if not agent.deterministic]
+    if asked:
+        raise UsageError(f"seat '{asked[0]}' is not deterministic: its answers cannot be had again")
+    digests = run.manifest.digests()
+    half = target.with_name(f"{target.name}.half")
+    with half.open("w", encoding="utf-8") as file:
+        for one in [seed] if seed is not None else run.seeds():
+            seats = {name: Overheard(agent) for name, agent in experiment.seats.items()}
+            log = EventLog(experiment.market.events)
+            if lockstep(experiment.market, seats, seed=one, log=log) != digests[one]:
+                raise ReplayError(f"seed {one}: the episode differs from the recorded one")
+            agents = {name: seat.agent for name, seat in run.scenario.seats.items()}
+            for row in _rows(one, log, seats, agents):
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    os.replace(half, target)
+
+
+def _rows(
+    seed: int, log: EventLog, seats: Mapping[str, Overheard], agents: Mapping[str, str]
+) -> list[dict[str, Any]]:  # any: JSON
+    items = log.scan("item").sort("item").collect()["name"].to_list()
+    names = log.scan("retailer").sort("agent").collect()["seat"].to_list()
+    won = _by_item(log, "award", "won", items)
+    sold = _by_item(log, "shelf", "sold", items)
+    books = log.scan("account").sort("agent", "step").collect()
+    last = dict(books.group_by("agent").agg(pl.col("funds").last()).iter_rows())
+    valid = _validity(log)
+    heard: dict[tuple[str, int], list[tuple[Request, Action]]] = {}
+    for name in names:
+        for request, action in seats[name].kept:
+            heard.setdefault((name, request.step), []).append((request, action))
+    rows = []
+    for one in books.sort("step", "agent").iter_rows(named=True):
+        step, agent = one["step"], one["agent"]
+        seat = names[agent]
+        rows.append(
+            {
+                "seed": seed,
+                "step": step,
+                "seat": seat,
+                "agent": agents[seat],
+                "decisions": [
+                    _decision(request, action, items, valid, agent)
+                    for request, action in heard.get((seat, step), [])
+                ],
+                "outcome": {
+                    "won": won.get((step, agent), {}),
+                    "spend": one["spend"],
+                    "sold": sold.get((step, agent), {}),
+                    "revenue": one["revenue"],
+                    "holding": one["holding"],
+                    "funds": one["funds"],
+                    "solvent": one["solvent"],
+                },
+                "reward": one["funds"] - one["opening"],
+                "return": last[agent] - one["opening"],
+            }
+        )
+    return rows
+
+
+def _decision(
+    request: Request,
+    action: Action,
+    items: Sequence[str],
+    valid: Mapping[tuple[str, int, int, int], bool],
+    agent: int,
+) -> dict[str, Any]:  # any: JSON
+    briefing: Briefing = request.briefing
+    place = (request.decision, request.step, briefing.round, agent)
+    return {
+        "decision": request.decision,
+        "round": briefing.round,
+        "system": request.instructions,
+        "observation": str(briefing),
+        "action": _plain(action, items),
+        "valid": valid.get(place, False),
+    }
+
+
+def _plain(action: Action, items: Sequence[str]) -> dict[str, Any] | None:  # any: JSON
+    """An answer in the form that the prompts ask for."""
+    if isinstance(action, Bid):
+        lines = zip(action.items or items, _list(action.quantity), _list(action.price), strict=True)
+        return {"bids": {name: {"qty": q, "price": p} for name, q, p in lines if q}}
+    if isinstance(action, Offer):
+        prices = zip(action.items or items, _list(action.price), strict=True)
+        return {"prices": {name: p for name, p in prices if p}, "slogan": action.slogan}
+    return None
+
+
+def _list(values: Any) -> list[Any]:  # any: what an agent answered
+    return values.tolist() if isinstance(values, np.ndarray) else list(values)
+
+
+def _by_item(
+    log: EventLog, kind: str, column: str, items: Sequence[str]
+) -> dict[tuple[int, int], dict[str, int]]:
+    found: dict[tuple[int, int], dict[str, int]] = {}
+    rows = log.scan(kind).filter(pl.col(column) > 0).select("step", "agent", "item", column)
+    for step, agent, item, units in rows.collect().iter_rows():
+        found.setdefault((step, agent), {})[items[item]] = units
+    return found
+
+
+def _validity(log: EventLog) -> dict[tuple[str, int, int, int], bool]:
+    bids = log.scan("bid").select("step", "round", "agent", pl.col("state").cast(pl.String))
+    found = {
+        ("bid", step, round_, agent): state in ("valid", "empty")
+        for step, round_, agent, state in bids.collect().iter_rows()
+    }
+    answers = log.scan("retail").select("step", "agent", "valid").collect()
+    return found | {("offer", step, 0, agent): fine for step, agent, fine in answers.iter_rows()}

@@ -1,0 +1,43 @@
+"""The seat that turns texts into vectors: an embedder behind the agents' contract."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+from marketeval.actions.common import Vectors
+from marketeval.agents.registry import Order
+from marketeval.core.market import Request
+from marketeval.llm.embedding import Embedder, make_embedder
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedderSeat:
+    """Answers `embed` requests. A local embedder needs no recording and no event loop."""
+
+    embedder: Embedder
+    privileged: bool = False
+
+    @property
+    def immediate(self) -> bool:
+        """Whether it answers without waiting."""
+        return self.embedder.local
+
+    @property
+    def deterministic(self) -> bool:
+        """Whether its answers need not be recorded."""
+        return self.embedder.local
+
+    async def act(self, request: Request) -> Vectors:
+        """The vectors of the batch's texts."""
+        texts = list(request.batch["text"])
+        if self.embedder.local:
+            values = self.embedder.embed(texts)
+        else:
+            values = await asyncio.to_thread(self.embedder.embed, texts)
+        return Vectors(values=values, embedder=self.embedder.name, sha256=self.embedder.sha256)
+
+
+def make(order: Order) -> EmbedderSeat:
+    """`embedder:lexical`, `embedder:use` or `embedder:http://HOST/v1#MODEL`."""
+    return EmbedderSeat(make_embedder(order.argument))

@@ -1,0 +1,46 @@
+"""`marketeval rate`: one rating per agent from the profits of many games."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def command(
+    run: Annotated[list[Path], typer.Argument(help="Run directories of the supply-chain family.")],
+    by: Annotated[str, typer.Option(help="Who is a player: agent (its text) or label.")] = "agent",
+) -> None:
+    """Rate agents by Bradley and Terry: each seed of each run is a game, more profit wins."""
+    from marketeval.apps.cli.inputs import open_run
+    from marketeval.apps.cli.tables import aligned
+    from marketeval.core.errors import UnknownNameError
+    from marketeval.metrics.base import evaluate, parse_metric
+    from marketeval.metrics.rating import rate
+
+    if by not in ("agent", "label"):
+        raise UnknownNameError("way to name a player", by, ("agent", "label"))
+    games: dict[tuple[int, int], dict[str, list[float]]] = {}
+    for place, path in enumerate(run):
+        opened = open_run(path)
+        seats = opened.scenario.seats
+        profits = evaluate(opened, [parse_metric("Profit")]).select("seed", "subject", "value")
+        for seed, seat, value in profits.iter_rows():
+            player = seats[seat].agent if by == "agent" else seats[seat].label or seat
+            games.setdefault((place, seed), {}).setdefault(player, []).append(value)
+    means = [
+        {player: sum(values) / len(values) for player, values in game.items()}
+        for game in games.values()
+    ]
+    rows = [
+        [
+            one.player,
+            f"{one.rating:,.0f}",
+            "n/a" if one.low is None else f"{one.low:,.0f}",
+            "n/a" if one.high is None else f"{one.high:,.0f}",
+            f"{one.games:,}",
+        ]
+        for one in rate(means)
+    ]
+    typer.echo(aligned(["player", "rating", "low", "high", "games"], rows))

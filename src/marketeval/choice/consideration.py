@@ -1,0 +1,187 @@
+"""Whom a buyer notices: consideration sets, persona-gated attention (Market-Bench, section 3.3).
+
+A seller's weight for a buyer is w = exp(lambda * Sim / tau), times what memory adds; the buyer
+notices m sellers. `plackett_luce` draws them one by one without replacement in proportion to w
+(as a race: the m smallest -log(1 - u) / w, one keyed u per seller and buyer);
+`softmax_with_replacement` draws m times and keeps whom it met; `top_m` takes the m largest
+weights; `uniform` ignores weights.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketeval.choice._math import exp, log
+from marketeval.core.compiled import inline, kernel
+from marketeval.core.streams import draw_uniform
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Codes = NDArray[np.uint64]
+
+Sampler = Literal["plackett_luce", "softmax_with_replacement", "top_m", "uniform"]
+SAMPLERS: tuple[Sampler, ...] = ("plackett_luce", "softmax_with_replacement", "top_m", "uniform")
+NOBODY = -1
+_LOWEST = -700.0  # of an exponent below the largest; e^-700 is still a normal number
+_MANY = 2_000_000  # weights in one step from which threads are worth their start
+
+
+def set_size(patience: float, most: int, sellers: int) -> int:
+    """How many sellers a buyer notices: min(sellers, max(1, ceil(rho * K_max))).
+
+    >>> set_size(0.6, 20, 20), set_size(0.0, 20, 20), set_size(1.0, 20, 7)
+    (12, 1, 7)
+    """
+    return min(sellers, max(1, math.ceil(round(patience * most, 9))))
+
+
+def consider(
+    attraction: Floats,
+    kind: Integers,
+    sizes: Integers,
+    *,
+    candidates: NDArray[np.bool_],
+    codes: Codes,
+    own_code: np.uint64,
+    step: int,
+    sampler: Sampler = "plackett_luce",
+    favourite: Integers | None = None,
+    loyalty: float = 0.0,
+) -> NDArray[np.int32]:
+    """The sellers each buyer notices; shape (buyers, largest set), NOBODY behind smaller sets.
+
+    Parameters
+    ----------
+    attraction : (kinds of buyer, sellers), the exponent lambda * Sim / tau
+    kind : (buyers,), each buyer's kind; sizes : (kinds,), m of each kind
+    candidates : (sellers,), who can be noticed at all
+    codes : (sellers,), each seller's stream; own_code : the buyers' own, for draws with replacement
+    favourite, loyalty : (buyers,) a seller whose exponent is `loyalty` higher for that buyer
+    """
+    who = np.flatnonzero(candidates)
+    most = int(min(sizes.max(initial=0), who.size))
+    seen = np.full((kind.size, most), NOBODY, np.int32)
+    if not most:
+        return seen
+    weights = _weights(np.ascontiguousarray(attraction[:, who]), sampler == "uniform")
+    liked = np.full(kind.size, NOBODY, np.int64)
+    if favourite is not None and loyalty and sampler != "uniform":
+        place = np.full(candidates.size, NOBODY, np.int64)
+        place[who] = np.arange(who.size)
+        liked = np.where(favourite >= 0, place[favourite], NOBODY)
+    rule = SAMPLERS.index(sampler)
+    factor = math.exp(min(loyalty, -_LOWEST))
+
+    def part(start: int, stop: int) -> None:
+        _consider(
+            weights, kind, sizes, who, codes[who], own_code, step, rule, liked, factor, seen,
+            start, stop,
+        )  # fmt: skip
+
+    if kind.size * who.size < _MANY:
+        part(0, kind.size)
+        return seen
+    threads = len(os.sched_getaffinity(0))
+    edges = np.linspace(0, kind.size, threads + 1).astype(np.int64).tolist()
+    list(_pool(threads).map(part, edges[:-1], edges[1:]))
+    return seen
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads)
+
+
+@kernel
+def _weights(attraction: Floats, flat: bool) -> Floats:
+    """exp of each exponent, relative to the largest of its kind; 1 throughout if `flat`."""
+    out = np.ones(attraction.shape)
+    if not flat:
+        for kind in range(attraction.shape[0]):
+            top = attraction[kind].max()
+            for seller in range(attraction.shape[1]):
+                out[kind, seller] = exp(max(attraction[kind, seller] - top, _LOWEST))
+    return out
+
+
+@inline
+def _rank_key(weight: float, u: float) -> float:
+    """Orders by weight, heaviest first; equal weights (in the first 9 digits) by u."""
+    return -(math.floor(log(weight) * 1e9)) + u
+
+
+@kernel
+def _consider(
+    weights: Floats,
+    kind: Integers,
+    sizes: Integers,
+    who: Integers,
+    codes: Codes,
+    own_code: np.uint64,
+    step: int,
+    rule: int,
+    liked: Integers,
+    factor: float,
+    seen: NDArray[np.int32],
+    start: int,
+    stop: int,
+) -> None:
+    sellers = who.size
+    keys = np.empty(seen.shape[1])
+    draws = np.empty(sellers)
+    for buyer in range(start, stop):
+        row = weights[kind[buyer]]
+        size = min(sizes[kind[buyer]], sellers)
+        favoured = liked[buyer]
+        if rule == 1:
+            total = 0.0
+            for seller in range(sellers):
+                total += row[seller] * (factor if seller == favoured else 1.0)
+            met = 0
+            for draw in range(size):
+                point = draw_uniform(own_code, step, buyer * seen.shape[1] + draw) * total
+                chosen, running = sellers - 1, 0.0
+                for seller in range(sellers):
+                    running += row[seller] * (factor if seller == favoured else 1.0)
+                    if point < running:
+                        chosen = seller
+                        break
+                known = False
+                for place in range(met):
+                    known |= seen[buyer, place] == who[chosen]
+                if not known:
+                    seen[buyer, met] = who[chosen]
+                    met += 1
+            continue
+        for seller in range(sellers):  # a loop of its own, which the compiler can run in parallel
+            draws[seller] = draw_uniform(codes[seller], step, buyer)
+        worst = 0  # the place of the largest key kept so far
+        filled = 0
+        for seller in range(sellers):
+            weight = row[seller] * (factor if seller == favoured else 1.0)
+            u = draws[seller]
+            if rule == 2:
+                key = _rank_key(weight, u)
+            else:  # -log(1 - u) >= u: most sellers are out without a logarithm
+                if filled == size and u > keys[worst] * weight * 1.000000001:
+                    continue
+                key = -log(1.0 - u) / weight
+            if filled < size:
+                keys[filled] = key
+                seen[buyer, filled] = who[seller]
+                if key >= keys[worst]:
+                    worst = filled
+                filled += 1
+            elif key < keys[worst]:
+                keys[worst] = key
+                seen[buyer, worst] = who[seller]
+                for place in range(size):
+                    if keys[place] > keys[worst]:
+                        worst = place

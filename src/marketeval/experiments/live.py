@@ -1,0 +1,228 @@
+"""Runs in which somebody is asked: models, endpoints, programs, people.
+
+All episodes of such a run share one event loop, one cassette and the limits of each endpoint. What
+was called or done is on disk before it is used, so the run can be stopped anywhere, continued, and
+played again without asking anybody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from marketeval.actions.information import Grades
+from marketeval.agents.kept import keeping
+from marketeval.agents.models import ModelSeat
+from marketeval.core.drive import lockstep_async
+from marketeval.core.errors import UsageError
+from marketeval.core.log import EventLog
+from marketeval.core.market import Agent, Market, Request
+from marketeval.core.streams import Streams
+from marketeval.events.information import NOT_ATTEMPTED
+from marketeval.experiments.assembly import Experiment, assemble
+from marketeval.experiments.run_directory import CALLS, scenario_text
+from marketeval.experiments.scenario import Scenario
+from marketeval.llm.calls import Calls, Tally, all_of
+from marketeval.llm.cassette import Cassette, Mode
+from marketeval.llm.client import CallError, Model
+from marketeval.llm.cost import Price, Prices
+from marketeval.llm.limits import Budget, Limits
+from marketeval.markets.information.market import JUDGE, InformationMarket
+from marketeval.metrics.static import accuracy, f_score
+
+Work = TypeVar("Work")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """How much may be asked: nothing (`replay-only`), or up to so many calls or dollars."""
+
+    mode: Mode = "record"
+    max_calls: int | None = None
+    max_cost: float | None = None
+    retry_missing: bool = False
+    tallies: dict[str, Tally] = field(default_factory=dict)  # what each seat has used, for a view
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """An experiment, and its seats as they are played: with what they do kept."""
+
+    experiment: Experiment
+    seats: Mapping[str, Agent]
+
+
+def is_live(experiment: Experiment) -> bool:
+    """Whether anybody has to be waited for, or might do something else the next time."""
+    return any(not (one.immediate and one.deterministic) for one in experiment.seats.values())
+
+
+@asynccontextmanager
+async def opened(
+    path: Path, scenarios: Mapping[str, Scenario], asking: Asking
+) -> AsyncIterator[Mapping[str, Arm]]:
+    """The arms of a run, their seats at the run's cassette; every endpoint has answered once.
+
+    Raises
+    ------
+    UsageError : an endpoint does not answer, a key is missing, or the cassette is another's
+    """
+    main = scenarios[""]
+    identity = hashlib.sha256(scenario_text(main).encode()).hexdigest()
+    cassette = Cassette(path / CALLS, mode=asking.mode, scenario=identity, name=main.name)
+    calls = Calls(
+        cassette=cassette,
+        budget=Budget(max_calls=asking.max_calls, max_cost=asking.max_cost),
+        prices=Prices(own={name: Price(p.input, p.output) for name, p in main.prices.items()}),
+        limits={name: Limits(**one.model_dump()) for name, one in main.endpoints.items()},
+        retry_missing=asking.retry_missing,
+        tallies=asking.tallies,
+    )
+    async with calls:
+        made = {name: assemble(scenario, calls=calls) for name, scenario in scenarios.items()}
+        agents = [agent for one in made.values() for agent in one.seats.values()]
+        models = [model for agent in agents for model in _models(agent)]
+        if asking.max_cost is not None:
+            _check_priced(models, calls.prices)
+        await calls.preflight(models)
+        yield {
+            name: Arm(
+                one,
+                keeping(one.seats, cassette, arm=name, retry_missing=asking.retry_missing),
+            )
+            for name, one in made.items()
+        }
+
+
+def play(
+    path: Path,
+    scenarios: Mapping[str, Scenario],
+    asking: Asking,
+    *,
+    work: Sequence[tuple[str, Work]],
+    begin: Callable[[], None],
+    log_of: Callable[[Work], tuple[EventLog, Sequence[int]]],
+    finished: Callable[[Work, EventLog], None],
+) -> None:
+    """Play pieces of work, each of one arm, all at once in one event loop.
+
+    `begin` is called once every endpoint has answered; `log_of` gives a piece its log and seeds;
+    `finished` takes each log when its last episode has ended.
+    """
+
+    async def one(market: Market, arm: Arm, piece: Work) -> None:
+        log, seeds = log_of(piece)
+        for seed in seeds:
+            await lockstep_async(market, arm.seats, seed=seed, log=log)
+        log.close()
+        finished(piece, log)
+
+    async def everything() -> None:
+        async with opened(path, scenarios, asking) as arms:
+            begin()
+            markets = {name: await _market(arm.experiment) for name, arm in arms.items()}
+            await all_of(one(markets[name], arms[name], piece) for name, piece in work)
+
+    asyncio.run(everything())
+
+
+async def _market(experiment: Experiment) -> Market:
+    """The market, with the static results of those who answer in words where it wants them."""
+    market = experiment.market
+    if experiment.scenario.static and isinstance(market, InformationMarket):
+        return await with_static_scores(market, experiment.seats)
+    return market
+
+
+async def with_static_scores(
+    market: InformationMarket, seats: Mapping[str, Agent]
+) -> InformationMarket:
+    """The market with the static result of every generator that answers in words.
+
+    Each is asked every question once per member of its pool, and graded by the same judge: the
+    very calls that the market makes, so that none is paid for twice.
+    """
+    generators = []
+    for one in market.generators:
+        agent = seats[one.seat]
+        if isinstance(agent, ModelSeat):
+            items, correct, attempted = await _static(market, agent, seats[JUDGE])
+            generators.append(
+                replace(
+                    one,
+                    items=items,
+                    correct=correct,
+                    attempted=attempted,
+                    accuracy=accuracy(correct, items),
+                    f_score=f_score(correct, attempted, items),
+                )
+            )
+        else:
+            generators.append(one)
+    return replace(market, generators=generators)
+
+
+async def _static(
+    market: InformationMarket, agent: ModelSeat, judge: Agent
+) -> tuple[int, float, float]:
+    """Items with an outcome, and the sums of correct and attempted, samples averaged."""
+    texts = market.questions.texts or ()
+    samples = agent.generator.samples
+    totals = np.zeros((3, len(texts)))  # outcomes, correct, attempted
+
+    async def answer(text: str, sample: int) -> str:
+        try:
+            return (await agent.generator.answer(text, sample=sample)).completion.text
+        except CallError:
+            return ""
+
+    for sample in range(samples):
+        answers = await all_of(answer(text, sample) for text in texts)
+        slots = np.array([place for place, said in enumerate(answers) if said], np.int64)
+        if not slots.size:
+            continue
+        grades = await judge.act(
+            Request(
+                seat=JUDGE,
+                decision="grade",
+                action=Grades,
+                step=sample,
+                draws=Streams(0).of("static"),
+                batch=market.questions.to_grade(slots, slots, [answers[slot] for slot in slots]),
+            )
+        )
+        if not isinstance(grades, Grades):
+            continue
+        there = ~np.isnan(grades.score)
+        tried = there if grades.grade is None else there & (grades.grade != NOT_ATTEMPTED)
+        totals[0, slots] += there
+        totals[1, slots] += np.where(there, grades.score, 0.0)
+        totals[2, slots] += tried
+    asked = totals[0] > 0
+    means = totals[1:, asked] / totals[0, asked]
+    return int(asked.sum()), float(means[0].sum()), float(means[1].sum())
+
+
+def _check_priced(models: Sequence[Model], prices: Prices) -> None:
+    for model in models:
+        if prices.at_most(model, input_tokens=1, output_tokens=1) is None:
+            raise UsageError(
+                f"--max-cost needs a price, and {model.endpoint}#{model.name} has none; give one "
+                "under 'prices', or use --max-calls"
+            )
+
+
+def _models(agent: Agent) -> Iterator[Model]:
+    """The models behind a seat: its own, or those of a panel's judges."""
+    chat = getattr(agent, "chat", None)
+    if chat is not None:
+        yield chat.model
+    for judge in getattr(agent, "judges", {}).values():
+        yield from _models(judge)

@@ -1,0 +1,63 @@
+"""Double entry: nothing is made or lost, whatever is bought, sold, paid or lost."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from marketeval.mechanisms.ledger import Ledger, Outside
+
+MOVES = st.lists(
+    st.tuples(
+        st.sampled_from(["buy", "sell", "pay", "lose"]),
+        st.integers(0, 2),
+        st.integers(0, 1),
+        st.integers(0, 30),
+        st.integers(0, 99),
+    ),
+    max_size=30,
+)
+
+
+@given(MOVES)
+def test_money_and_stock_are_conserved_to_the_unit(moves):
+    ledger = Ledger(3, 2, funds=1000)
+    for move, trader, item, units, price in moves:
+        amounts = np.zeros((3, 2), np.int64)
+        prices = np.full((3, 2), price)
+        if move == "buy":
+            amounts[trader, item] = units
+            ledger.buy(Outside.SUPPLIER, amounts, prices)
+        elif move == "sell":
+            amounts[trader, item] = min(units, ledger.stock[trader, item])
+            ledger.sell(Outside.BUYERS, amounts, amounts * prices)
+        elif move == "pay":
+            ledger.pay(Outside.BANK, np.array([units, -units, 0]))
+        else:
+            ledger.lose(np.arange(3) == trader)
+        assert ledger.check()
+
+
+def test_the_cost_of_goods_sold_is_the_weighted_average():
+    ledger = Ledger(1, 1, funds=10_000)
+    ledger.buy(Outside.SUPPLIER, np.array([[10]]), np.array([[50]]))
+    ledger.buy(Outside.SUPPLIER, np.array([[30]]), np.array([[70]]))  # 40 units at 65 on average
+    cost = ledger.sell(Outside.BUYERS, np.array([[20]]), np.array([[2000]]))
+    assert cost.tolist() == [[1300]]
+    assert ledger.cost.tolist() == [[1300]]
+    assert ledger.funds.tolist() == [10_000 - 500 - 2100 + 2000]
+    assert ledger.outside(Outside.SUPPLIER) == 2600
+    assert ledger.outside(Outside.BUYERS) == -2000
+
+
+def test_what_is_not_there_cannot_be_sold():
+    with pytest.raises(ValueError, match="at most the stock"):
+        Ledger(1, 1, funds=1).sell(Outside.BUYERS, np.array([[1]]), np.array([[1]]))
+
+
+def test_balances_cannot_be_written_from_outside():
+    ledger = Ledger(1, 1, funds=1)
+    with pytest.raises(ValueError, match="read-only"):
+        ledger.funds[0] = 5
