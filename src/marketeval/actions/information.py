@@ -55,6 +55,20 @@ class Grades:
     grades: NDArray[np.int8] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Whom the users of a batch ask: for each its place among the options of its row, from 0.
+
+    Parameters
+    ----------
+    agent : shape (users,); -1 where a user names nobody
+    reason : why it does not, one per row; empty where there is nothing to say
+    """
+
+    agent: NDArray[np.int64]
+    reason: Sequence[str] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class AnswerTable:
     """One system's recorded outcomes, one row per recorded answer.

@@ -48,12 +48,7 @@ class LLMGenerator:
 
     async def act(self, request: Request) -> Answers:
         """The answers of a batch; one that failed for good has no text and a reason."""
-        asked = request.batch.get("asked")
-        if asked is None:
-            raise ScenarioError(
-                f"seat '{self.chat.seat}' answers in words, so it needs the questions in words: "
-                "give them with their texts"
-            )
+        asked = self.questions(request)
         contexts = request.batch.get("context") or [()] * len(asked)
         answers = await all_of(
             self._try(question, sample, context)
@@ -70,6 +65,21 @@ class LLMGenerator:
             latency_s=self._latency(calls),
             reason=["" if isinstance(one, Call) else one for one in answers],
         )
+
+    def questions(self, request: Request) -> Sequence[str]:
+        """The questions of a batch in words.
+
+        Raises
+        ------
+        ScenarioError : the market has none
+        """
+        asked: Sequence[str] | None = request.batch.get("asked")
+        if asked is None:
+            raise ScenarioError(
+                f"seat '{self.chat.seat}' answers in words, so it needs the questions in words: "
+                "give them with their texts"
+            )
+        return asked
 
     async def answer(self, question: str, *, sample: int = 0, context: Sequence[str] = ()) -> Call:
         """One answer of the pool, as the static evaluation asks for it.

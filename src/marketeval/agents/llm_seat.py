@@ -47,10 +47,12 @@ class LLMSeat:
                 parameters=chat.parameters,
             )
         except UnreadableError as error:
-            return Noted(Failure(error.reason), [_row(request, error.rung, error.failures)])
+            return Noted(
+                Failure(error.reason), [structured_row(request, error.rung, error.failures)]
+            )
         except CallError as error:
             return Failure(error.reason)
-        return Noted(parsed.value, [_row(request, parsed.rung, parsed.failures)])
+        return Noted(parsed.value, [structured_row(request, parsed.rung, parsed.failures)])
 
 
 def messages(request: Request) -> list[Message]:
@@ -90,7 +92,9 @@ def _words(title: str, value: object) -> str:
     return f"{title}:\n{text}"
 
 
-def _row(request: Request, rung: str, failures: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
+def structured_row(
+    request: Request, rung: str, failures: tuple[str, ...]
+) -> tuple[str, dict[str, Any]]:
     """The event `structured` of a request (any: as `EventLog.append` takes)."""
     return "structured", {
         "seat": request.seat,

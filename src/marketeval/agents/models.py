@@ -13,10 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from marketeval.actions.information import Choice
 from marketeval.agents.chat import OPTIONS, Chat, chat, only_options, pool_size
 from marketeval.agents.judge import FORMS, RULES, LLMJudge, Panel, RuleJudge
 from marketeval.agents.llm_generator import RECORDED, LLMGenerator
 from marketeval.agents.llm_seat import LLMSeat
+from marketeval.agents.llm_user import LLMUser
 from marketeval.agents.person import Person
 from marketeval.agents.registry import Order, make_agent, number
 from marketeval.agents.remote import remote_agent
@@ -29,10 +31,12 @@ JUDGES = (*RULES, *FORMS, "panel")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelSeat:
-    """A model in any seat: it answers questions in words, and decides whatever else in JSON."""
+    """A model in any seat: it answers questions in words, chooses as a user whom to ask, and
+    decides whatever else in JSON."""
 
     chat: Chat
     generator: LLMGenerator
+    user: LLMUser
     player: LLMSeat
     immediate: bool = False
     deterministic: bool = False
@@ -40,9 +44,13 @@ class ModelSeat:
     keeps_its_calls: bool = True
 
     async def act(self, request: Request) -> Action:
-        """As a generator where the decision is `answer`, else as a player."""
-        agent = self.generator if request.decision == "answer" else self.player
-        return await agent.act(request)
+        """As a generator where the decision is `answer`, as a user where a `Choice` is asked for,
+        else as a player."""
+        if request.decision == "answer":
+            return await self.generator.act(request)
+        if request.action is Choice:
+            return await self.user.act(request)
+        return await self.player.act(request)
 
 
 def model(order: Order) -> Agent:
@@ -62,7 +70,13 @@ def model(order: Order) -> Agent:
         samples=pool_size(order.seat, order.options),
         latency_s=_latency(order),
     )
-    return ModelSeat(chat=line, generator=generator, player=LLMSeat(chat=line), privileged=told)
+    return ModelSeat(
+        chat=line,
+        generator=generator,
+        user=LLMUser(chat=line),
+        player=LLMSeat(chat=line),
+        privileged=told,
+    )
 
 
 def judge(order: Order) -> Agent:

@@ -50,11 +50,19 @@ class Person:
             ("to decide", dict(request.batch)),
         ):
             if value:
-                text = value if isinstance(value, str) else json.dumps(to_json(value), indent=1)
-                self._say(f"{title}:\n{text}\n")
+                self._say(f"{title}:\n{_words(value)}\n")
         fields = ", ".join(getattr(request.action, "__annotations__", {}))
         self._say(f"answer as JSON with {fields}, or skip\n> ")
 
     def _say(self, text: str) -> None:
         self.out.write(text)
         self.out.flush()
+
+
+def _words(value: object) -> str:
+    """Texts as they are, one per row of a batch; anything else as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+        return "\n\n".join(value)
+    return json.dumps(to_json(value), indent=1)

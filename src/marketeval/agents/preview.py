@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from marketeval.agents import llm_seat
+from marketeval.actions.information import Choice
+from marketeval.agents import llm_seat, llm_user
 from marketeval.agents.chat import Chat
 from marketeval.agents.judge import LLMJudge, Panel
 from marketeval.agents.models import ModelSeat
@@ -41,11 +42,16 @@ def previews(agent: Agent, request: Request) -> Iterator[Preview]:
             yield _preview(agent.chat, told, prompt=f"{agent.prompt.name} {agent.prompt.hash}")
     elif isinstance(agent, ModelSeat) and request.decision == "answer":
         generator = agent.generator
-        contexts = batch.get("context") or [()] * len(batch["asked"])
-        for question, context in zip(batch["asked"], contexts, strict=True):
+        asked = generator.questions(request)
+        contexts = batch.get("context") or [()] * len(asked)
+        for question, context in zip(asked, contexts, strict=True):
             used = generator.from_context if context else generator.plain
             told = generator.messages(question, context)
             yield _preview(agent.chat, told, prompt=f"{used.name} {used.hash}")
+    elif isinstance(agent, ModelSeat) and request.action is Choice:
+        for row in range(len(batch["slot"])):
+            told = llm_user.messages(request, row)
+            yield _preview(agent.chat, told, schema=strict(llm_user.schema(request, row)))
     elif isinstance(agent, ModelSeat):
         schema = strict(llm_seat.schema(request))
         yield _preview(agent.chat, llm_seat.messages(request), schema=schema)

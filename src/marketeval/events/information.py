@@ -7,7 +7,7 @@ what is asked, how the systems did on the static benchmark. The second is one ep
 from __future__ import annotations
 
 from marketeval.core.log import Column, EventKind
-from marketeval.events.common import AGENT, LABEL, SEAT, SLOT, STEP
+from marketeval.events.common import AGENT, LABEL, SEAT, SLOT, STEP, STRUCTURED
 
 GRADES = ("incorrect", "correct", "not_attempted", "none")
 INCORRECT, CORRECT, NOT_ATTEMPTED, UNGRADED = range(4)
@@ -130,6 +130,11 @@ MISSED = EventKind(
     "an interaction without an outcome, and why",
     (STEP, SLOT, AGENT, Column("reason", "text", "what went wrong")),
 )
+MISSED_CHOICE = EventKind(
+    "missing_choice",
+    "a user that is an agent and chose nobody it could ask: its segment's rule chose instead",
+    (STEP, SLOT, USER, Column("reason", "text", "what went wrong")),
+)
 JUDGEMENT = EventKind(
     "judgement",
     "what one judge of a panel made of one answer, before any intervention",
@@ -148,5 +153,7 @@ USER_LEFT = EventKind(
 )
 
 SHARED = (MARKET, GENERATOR, STATIC_SCORE, TOPICS, QUESTIONS, SEGMENTS, PHASE, USERS)
-EPISODE = (INTERVENTION, INTERACTION, UNSERVED, MISSED, JUDGEMENT, USER_LEFT)
+EPISODE = (
+    INTERVENTION, INTERACTION, UNSERVED, MISSED, MISSED_CHOICE, JUDGEMENT, USER_LEFT, STRUCTURED,
+)  # fmt: skip
 KINDS = (*SHARED, *EPISODE)

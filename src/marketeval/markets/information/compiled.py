@@ -29,10 +29,15 @@ Table = AnswerTable | SuccessRate
 
 
 def can_compile(market: InformationMarket) -> bool:
-    """Whether the market's rules have kernels: all shipped ones, drawn from keyed streams."""
+    """Whether the market's rules have kernels: all shipped ones, drawn from keyed streams.
+
+    Users who are agents have none: they have to be asked.
+    """
     rules = {kind.choice.rule for kind in market.spec.kinds_of_user() if kind.choice}
     spec = market.spec
-    return spec.draws == "keyed" and spec.on_missing != "stop" and rules <= set(BUILT_IN)
+    if spec.draws != "keyed" or spec.on_missing == "stop" or spec.user_seats:
+        return False
+    return rules <= set(BUILT_IN)
 
 
 @dataclass(frozen=True, kw_only=True)

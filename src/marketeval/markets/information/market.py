@@ -19,16 +19,17 @@ from marketeval.core.log import EventKind, EventLog
 from marketeval.core.market import Request, Script
 from marketeval.core.streams import Streams
 from marketeval.events import information as events
+from marketeval.markets.information.choosers import Choosers
 from marketeval.markets.information.facts import Facts, Generator, Questions, as_event, introduce
 from marketeval.markets.information.population import Population
 from marketeval.markets.information.reference import as_in_the_reference
+from marketeval.markets.information.scenario import JUDGE as JUDGE  # others find it here
 from marketeval.markets.information.scenario import Information, Intervention
 from marketeval.markets.information.schedule import Demand, KeyedSchedule
 from marketeval.markets.information.supply import Supply
 from marketeval.markets.information.wave import BY_USER, TOGETHER, Outcomes, waves
 
 Integers = NDArray[np.int64]
-JUDGE = "judge"  # the seat that grades answers in words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +51,7 @@ class InformationMarket:
         spec = self.spec
         supply, users = self.open(streams, log)
         demand = self._schedule(streams, users, supply)
+        choosers = Choosers(users, streams, agents=self.agents, questions=self.questions)
         exposure = np.zeros(len(self.agents))
         seats = [agent.seat for agent in self.agents]
         draws = [streams.of(f"{seat}/agent") for seat in seats]
@@ -57,7 +59,7 @@ class InformationMarket:
         for step in range(spec.horizon):
             # The market changes: agents enter or leave, get dearer, slower, better or worse.
             for change in self.changes.get(step, ()):
-                self._apply(change, supply, users, log)
+                self._apply(change, supply, users, choosers, log)
             for newcomer in users.arrive(step):
                 log.append("user", user=newcomer, segment=users.segment[newcomer], arrived=step)
 
@@ -74,6 +76,13 @@ class InformationMarket:
                     asked.users[wave], rows[wave], wave, asked.forced[wave],
                     step=step, available=available, shares=_shares(exposure),
                 )  # fmt: skip
+
+                # Users who are agents say themselves whom they ask.
+                if requests := choosers.ask(
+                    wave, rows[wave], chosen, asked, step=step, available=available
+                ):
+                    choices = yield requests
+                    choosers.take(choices, wave, chosen, explored, asked, step=step, log=log)
                 outcomes.choose(wave, chosen, explored)
 
                 # The generators answer, each all of its questions of this wave at once.
@@ -116,6 +125,9 @@ class InformationMarket:
                     quality=outcomes.score[wave], quality_signal=outcomes.quality_signal[wave],
                     cost=outcomes.cost[wave], latency=outcomes.latency[wave],
                 )  # fmt: skip
+                choosers.remember(
+                    asked.users[wave], chosen, outcomes.counts[wave], outcomes.score[wave]
+                )
                 exposure += np.bincount(chosen[chosen >= 0], minlength=exposure.size)
 
             outcomes.write(log, step, asked.users, asked.questions, topics)
@@ -228,7 +240,12 @@ class InformationMarket:
         return (self.spec.stagger or 1) if users_see_each_other else BY_USER
 
     def _apply(
-        self, change: Intervention, supply: Supply, users: Population, log: EventLog
+        self,
+        change: Intervention,
+        supply: Supply,
+        users: Population,
+        choosers: Choosers,
+        log: EventLog,
     ) -> None:
         """Carry out one intervention and log it."""
         agent = [one.seat for one in self.agents].index(change.agent)
@@ -238,6 +255,7 @@ class InformationMarket:
         elif change.kind == "exit":
             supply.present[agent] = False
             users.lose(agent)
+            choosers.lose(agent)
         elif change.kind == "price":
             supply.price[agent] = change.factor
         elif change.kind == "latency":

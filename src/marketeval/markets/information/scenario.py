@@ -20,6 +20,8 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 Step = Annotated[int, Field(ge=0)]
 
+JUDGE = "judge"  # the seat that grades answers in words
+
 
 class Spec(BaseModel):
     """Base of all that travels: frozen, and unknown keys are errors."""
@@ -93,7 +95,11 @@ class Outside(Spec):
 
 
 class Segment(Spec):
-    """A kind of user. What is left out is as in the market."""
+    """A kind of user. What is left out is as in the market.
+
+    With an `agent`, its users are asked whom they choose: that seat, which then is no competitor,
+    answers for them, and `choice` stands in where it gives no valid answer.
+    """
 
     name: str
     weight: Positive = 1.0
@@ -103,6 +109,7 @@ class Segment(Spec):
     utility: Utility | None = None
     outside: Outside | None = None
     preferences: dict[str, Positive] = {}
+    agent: str = ""
 
 
 class Users(Spec):
@@ -196,6 +203,11 @@ class Information(Spec):
             for one in self.segments or (Segment(name="users"),)
         )
 
+    @property
+    def user_seats(self) -> tuple[str, ...]:
+        """The seats that choose for users, and so do not compete for them."""
+        return tuple(dict.fromkeys(one.agent for one in self.segments if one.agent))
+
     @model_validator(mode="before")
     @classmethod
     def _segments_inherit(cls, data: Any) -> Any:  # any: whatever the YAML held
@@ -217,6 +229,7 @@ class Information(Spec):
         names = [one.name for one in self.segments]
         if len(set(names)) < len(names):
             raise ScenarioError(f"segments need names of their own, got {names}")
+        _check_user_seats(self)
         kinds = {one.learning.per for one in self.kinds_of_user() if one.learning}
         if len(kinds) > 1:
             raise ScenarioError("learning.per must be the same in all segments")
@@ -258,6 +271,25 @@ def _inherit(part: str, whole: dict[str, Any], own: dict[str, Any]) -> dict[str,
     return {**base, **own}
 
 
+def _check_user_seats(spec: Information) -> None:
+    """A seat that chooses for users does nothing else."""
+    if JUDGE in spec.user_seats:
+        raise ScenarioError(f"the seat '{JUDGE}' grades answers, so it cannot be a segment's agent")
+    for change in spec.interventions:
+        if change.agent in spec.user_seats:
+            raise ScenarioError(
+                f"'{change.agent}' chooses for users, so the {change.kind} at step {change.step} "
+                "cannot be: interventions are for generators"
+            )
+    for segment in spec.segments:
+        for name in segment.preferences:
+            if name in spec.user_seats:
+                raise ScenarioError(
+                    f"'{name}' chooses for users, so nobody can prefer it (segment "
+                    f"'{segment.name}')"
+                )
+
+
 def _check_mersenne(spec: Information, segment: Segment) -> None:
     choice = segment.choice
     assert choice is not None  # filled in by kinds_of_user
@@ -272,6 +304,7 @@ def _check_mersenne(spec: Information, segment: Segment) -> None:
         "users.arrivals": spec.users.arrivals > 0,
         "asynchronous timing": spec.timing != "synchronous",
         "an outside option": segment.outside is not None,
+        "users that are agents": bool(segment.agent),
         "entries as interventions (use enters)": any(
             one.kind == "entry" for one in spec.interventions
         ),
