@@ -230,3 +230,13 @@ def test_replay_notices_an_event_that_was_changed_on_disk(tmp_path: Path) -> Non
 
     with pytest.raises(ReplayError, match="'interaction'"):
         list(replay_run(done, progress=lambda count, total: None))
+
+
+def test_force_replaces_a_run_by_one_of_a_changed_scenario(tmp_path: Path) -> None:
+    tree = {**read_tree("late-entry-qwen3"), "controls": {}}
+    run(tree, tmp_path / "run", executor=Serial(), seeds=[1])
+    changed = {**tree, "market": {**tree["market"], "horizon": 105}}
+
+    done = run(changed, tmp_path / "run", executor=Serial(), seeds=[1], force=True)
+
+    assert done.scan("interaction").collect()["step"].max() == 104

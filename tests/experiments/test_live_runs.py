@@ -75,6 +75,18 @@ def test_played_again_the_calls_come_from_the_cassette_and_the_log_is_the_same(
     assert capsys.readouterr().out.count("the same log") == 2
 
 
+def test_a_changed_scenario_replaces_the_run_and_uses_what_was_paid_for(
+    scenario: str, fake: FakeEndpoint, tmp_path: Path
+) -> None:
+    assert play(scenario, tmp_path / "run") == 0
+    asked = fake.requests
+
+    assert play(scenario, tmp_path / "run", "--force", "--set", "rate=0.3") == 0
+    assert marketeval(["replay", str(tmp_path / "run")]) == 0
+
+    assert fake.requests == asked
+
+
 @pytest.mark.parametrize("limit", [3, 11, 20])
 def test_a_run_stopped_by_its_limit_of_calls_goes_on_where_it_was(
     scenario: str, fake: FakeEndpoint, tmp_path: Path, limit: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from played import SEATS, a_market
+from asked_models import SEATS, a_market
 from test_users import users
 
 from marketeval.agents.preview import previews

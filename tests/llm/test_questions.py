@@ -168,7 +168,7 @@ def test_an_endpoint_without_schemas_is_asked_in_words(rivers):
 
 def test_a_limit_stops_it_and_the_same_command_goes_on(rivers):
     with FakeEndpoint(reply=river) as fake:
-        with pytest.raises(RunError, match="go on by the same command and a higher limit"):
+        with pytest.raises(RunError, match="go on by the same command, which counts anew"):
             make(rivers, fake, max_calls=10)
         assert fake.requests == 11
         assert not (rivers.parent / "q.csv").exists()

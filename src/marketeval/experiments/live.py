@@ -57,6 +57,7 @@ class Arm:
 
     experiment: Experiment
     seats: Mapping[str, Agent]
+    cassette: Cassette
 
 
 def is_live(experiment: Experiment) -> bool:
@@ -96,6 +97,7 @@ async def opened(
             name: Arm(
                 one,
                 keeping(one.seats, cassette, arm=name, retry_missing=asking.retry_missing),
+                cassette,
             )
             for name, one in made.items()
         }
@@ -127,6 +129,7 @@ def play(
     async def everything() -> None:
         async with opened(path, scenarios, asking) as arms:
             begin()
+            await next(iter(arms.values())).cassette.sign()
             markets = {name: await _market(arm.experiment) for name, arm in arms.items()}
             await all_of(one(markets[name], arms[name], piece) for name, piece in work)
 

@@ -119,8 +119,10 @@ def run(
     if not resume:
         check_room(out, force=force, resume=wanted)
     with held(out):
-        done = {name: _units_of(_folder(out, name), arm, seeds) for name, arm in arms.items()}
-        session = _Session(out, arms, engines, seeds, done if resume else {}, progress)
+        done = {
+            name: _units_of(_folder(out, name), arm, seeds) for name, arm in arms.items() if resume
+        }
+        session = _Session(out, arms, engines, seeds, done, progress)
         if any(is_live(arm) for arm in arms.values()):
             session.play_live(asking or Asking(), resume=resume)
         else:

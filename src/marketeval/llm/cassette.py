@@ -199,6 +199,15 @@ class Cassette:
             alone=alone,
         )  # fmt: skip
 
+    async def sign(self) -> None:
+        """Note that this scenario is played over the cassette, also if it makes no call of its own.
+
+        A cassette that nobody wrote to yet is left alone.
+        """
+        if self.mode == "record" and self._there.is_set():
+            values = (self._scenario, self._name)
+            await self._write("INSERT OR IGNORE INTO scenario VALUES (?, ?)", values)
+
     async def forget_calls(self, keys: Sequence[str]) -> None:
         """Remove calls, so that a later run makes them again."""
         for key in keys:

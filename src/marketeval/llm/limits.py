@@ -272,7 +272,7 @@ class Budget:
         if self.max_calls is not None and self.calls >= self.max_calls:
             raise StopError(
                 f"stopped after {self.calls} calls, the limit of --max-calls; what was paid for is "
-                "recorded: go on with --resume and a higher limit"
+                "recorded: go on with --resume, which counts anew"
             )
         self.calls += 1
 
@@ -290,7 +290,7 @@ class Budget:
                 raise StopError(
                     f"stopped at ${self.spent:.4f}: the next call may cost ${most:.4f} and "
                     f"--max-cost is ${self.max_cost:g}; what was paid for is recorded: go on with "
-                    "--resume and a higher limit"
+                    "--resume, which counts anew"
                 )
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(future)
