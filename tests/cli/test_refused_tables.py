@@ -21,8 +21,8 @@ HEAD = "item_id,model,score"
         ("", "is not a readable table"),
         (f"{HEAD}\n", "has no rows"),
         ("item,model,score\nq,a,1\n", "has no column 'item_id'; did you mean 'item'?"),
-        ("item_id,model,scores\nq,a,1\n", "has no column 'score'; did you mean 'scores'?"),
-        ("item_id,score\nq,1\n", "has no column 'model'"),
+        ("item_id,model,scores\nq,a,1\n", "has no column 'score'; did you mean 'scores'? expected"),
+        ("item_id,score\nq,1\n", "has no column 'model'; expected item_id, model, score"),
         (f"{HEAD},score\nq,a,1,1\n", "the column 'score' twice"),
         (f"{HEAD}\nq,a,1\nq,a,0\n", "2 rows share their item_id and model"),
         (f"{HEAD},sample\nq,a,1,1\nq,a,0,1\n", "rows share their item_id and model and sample"),
@@ -122,7 +122,7 @@ def test_a_question_file_with_unknown_or_repeated_items_is_refused(
         ("model,date\nada,2024-01-01\nbob,2024-05-01\nbob,2024-06-01\n", "several rows for 'bob'"),
         ("model,step\nada,0\nbob,soon\n", "column step"),
         ("model,step\nada,0\nbob,-5\n", "'bob' enters at step -5, before step 0"),
-        ("model,step\nada,0\nbob,200\n", "enters at step 200, past the horizon"),
+        ("model,step\nada,0\nbob,200\n", "from 0 to 199, or a larger market.horizon"),
     ],
 )
 def test_a_table_of_entries_that_cannot_be_used_is_refused(

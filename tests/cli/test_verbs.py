@@ -230,6 +230,22 @@ def test_the_module_and_the_command_answer_alike_and_data_goes_to_stdout(
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
 
 
+def test_without_a_word_the_help_comes_as_it_is(shell: Shell) -> None:
+    bare = shell()
+    assert bare.code == 0
+    assert bare.out == shell("--help").out
+    assert bare.out.count("\n") > 10
+
+
+def test_metrics_of_a_run_without_a_finished_seed_are_refused(
+    shell: Shell, refused: Refused, run: Path
+) -> None:
+    manifest = json.loads((run / "manifest.json").read_text())
+    manifest.update(status="failed", units=[])
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    assert "no seed of run is finished" in refused("metrics", "run", "HHI")
+
+
 def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     marketeval = f"{sys.executable} -m marketeval"
     done = subprocess.run(
@@ -245,7 +261,9 @@ def test_an_output_folder_in_use_is_refused_unless_it_holds_a_run_to_replace(
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("years of work")
     assert "is in use" in refused(*words, "run")
-    assert "is in use" in refused(*words, "mine")
+    line = refused(*words, "mine")
+    assert "is in use" in line
+    assert "--force" not in line  # which would be refused too
     assert "holds no run" in refused(*words, "mine", "--force")
     assert "is in use" in refused(*words, "mine", "--resume")
     assert "is a file" in refused(*words, "small.yaml")

@@ -260,7 +260,7 @@ def _check_seats(
         if seat.enters >= spec.horizon:
             raise ScenarioError(
                 f"seat '{name}' enters at step {seat.enters}, past the horizon: expected a step "
-                f"from 0 to {spec.horizon - 1}"
+                f"from 0 to {spec.horizon - 1}, or a larger market.horizon"
             )
         _check_presence(name, seat, spec.interventions)
     for segment in spec.segments:

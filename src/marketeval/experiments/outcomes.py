@@ -113,7 +113,7 @@ def _read(path: Path) -> pl.DataFrame:
             near = near_miss(name, table.columns)
             raise DataError(
                 f"{path} has no column '{name}'"
-                + (f"; did you mean '{near}'?" if near else "")
+                + (f"; did you mean '{near}'?" if near else ";")
                 + f" expected {', '.join(NEEDED)} (optional: {', '.join(OPTIONAL)}); "
                 f"found {', '.join(table.columns):.200}"
             )

@@ -260,14 +260,15 @@ def check_room(path: Path, *, force: bool, resume: bool = False) -> None:
     names = {one.name for one in path.iterdir()} - {LOCK}
     if not names or (resume and all(name.startswith(CALLS) for name in names)):
         return
+    if not any((*path.glob("manifest.json*"), *path.glob(CALLS))):
+        raise UsageError(
+            f"the output folder {path} is in use and holds no run, so nothing here is replaced; "
+            "choose another --out"
+        )
     if not force:
         raise UsageError(
             f"the output folder {path} is in use; choose another --out, or --force to replace it, "
             "or --resume to continue it"
-        )
-    if not any((*path.glob("manifest.json*"), *path.glob(CALLS))):
-        raise UsageError(
-            f"{path} holds no run, so --force will not replace it; choose another --out"
         )
 
 

@@ -47,12 +47,12 @@ def read_arguments(cls: type, name: str, text: str) -> dict[str, Value]:
     for place, (key, raw) in enumerate(_items(name, text)):
         if not key:
             if place >= len(nameless):
-                raise UsageError(f"{name}: expected parameter=value, got '{raw}'{_listed(known)}")
+                raise UsageError(f"{name}: expected parameter=value, got '{raw}'; {_listed(known)}")
             key = nameless[place]
         if key not in known:
             near = near_miss(key, known)
-            guess = f"; did you mean '{near}'?" if near else ""
-            raise UsageError(f"{name}: unknown parameter '{key}'{guess}{_listed(known)}")
+            guess = f"; did you mean '{near}'?" if near else ";"
+            raise UsageError(f"{name}: unknown parameter '{key}'{guess} {_listed(known)}")
         if key in given:
             raise UsageError(f"{name}: parameter '{key}' is given twice")
         given[key] = _read(f"{name}: {key}", hints[key], raw)
@@ -104,4 +104,4 @@ def _write(value: object) -> str:
 
 
 def _listed(known: dict[str, Any]) -> str:  # any: as in `parameters`
-    return f"; known: {', '.join(known)}"
+    return f"known: {', '.join(known)}"

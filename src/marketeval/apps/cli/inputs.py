@@ -25,7 +25,10 @@ def open_log(path: Path) -> LogReader:
     """The log of a run directory, a simulation_log.csv of the marketplace-eval package, or a
     database of the Magentic Marketplace."""
     if path.is_dir():
-        return open_run(path)
+        run = open_run(path)
+        if not run.seeds():
+            raise UsageError(f"no seed of {path} is finished; continue it with run --resume")
+        return run
     from marketeval.adapters.magentic import is_database, read_database
 
     if path.is_file() and is_database(path):

@@ -27,7 +27,6 @@ app = typer.Typer(
     name="marketeval",
     help="Evaluate AI agents as participants in competitive markets.",
     epilog="First steps: marketeval run late-entry-qwen3, then open the report it names.",
-    no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -62,8 +61,9 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(arguments: list[str] | None = None) -> int:
-    """Run one verb; the exit code."""
+    """Run one verb; the exit code. Without a word, the help."""
     try:
+        arguments = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
         result = app(args=arguments, standalone_mode=False)
         sys.stdout.flush()
         if result == BY_INTERRUPT:
