@@ -11,7 +11,7 @@ import re
 
 import numpy as np
 import pytest
-from played import QUICK, SEATS, Lucky, a_market
+from asked_models import QUICK, SEATS, Lucky, a_market
 from test_seats import Wordy
 
 from marketeval.actions.information import Choice
