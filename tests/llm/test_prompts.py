@@ -59,7 +59,10 @@ def test_a_seat_that_is_not_there_or_never_asked():
 
 def test_the_verb_shows_the_first_call_or_all(monkeypatch, capsys):
     experiment = Experiment(
-        scenario=Scenario(name="digits"), market=users(), seats=seats(me="user"), hashes={}
+        scenario=Scenario(name="digits", market=users().spec),
+        market=users(),
+        seats=seats(me="user"),
+        hashes={},
     )
     monkeypatch.setattr(assembly, "assemble", lambda scenario: experiment)
     words = ["prompts", "late-entry-qwen3", "--seat", "me"]

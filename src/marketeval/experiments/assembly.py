@@ -69,7 +69,12 @@ def assemble(scenario: Scenario, *, calls: Calls | None = None) -> Experiment:
         return _assemble_family(scenario, calls)
     pool = read_pool(scenario.items) if scenario.items else None
     outcomes = _outcomes(scenario, pool)
-    named = {name: seat for name, seat in scenario.seats.items() if name != JUDGE}
+    choosing = _choosing(scenario)
+    named = {
+        name: seat
+        for name, seat in scenario.seats.items()
+        if name != JUDGE and name not in choosing
+    }
     named = named or {model: Seat() for model in (outcomes.tables if outcomes else ())}
     seats = _with_entries(named, scenario.entries)
     if not seats:
@@ -91,7 +96,7 @@ def assemble(scenario: Scenario, *, calls: Calls | None = None) -> Experiment:
     _check_ranges(metrics, phases, scenario.market.horizon)
     resolved = scenario.model_copy(
         update={
-            "seats": {**seats, **judges},
+            "seats": {**seats, **choosing, **judges},
             "phases": phases,
             "metrics": metrics,
             "entries": None,
@@ -110,7 +115,7 @@ def assemble(scenario: Scenario, *, calls: Calls | None = None) -> Experiment:
             **agents,
             **{
                 name: make_agent(seat.agent, seat=name, options=seat.options, calls=calls)
-                for name, seat in judges.items()
+                for name, seat in (*choosing.items(), *judges.items())
             },
         },
         hashes={
@@ -118,6 +123,23 @@ def assemble(scenario: Scenario, *, calls: Calls | None = None) -> Experiment:
             **({scenario.items: pool.hash} if pool else {}),
         },
     )
+
+
+def _choosing(scenario: Scenario) -> Mapping[str, Seat]:
+    """The seats that choose for the users of a segment; they do not compete."""
+    for segment in scenario.market.segments:
+        if segment.agent and segment.agent not in scenario.seats:
+            raise UnknownNameError(
+                f"seat that chooses for segment '{segment.name}'", segment.agent, scenario.seats
+            )
+    seats = {name: scenario.seats[name] for name in scenario.market.user_seats}
+    for name, seat in seats.items():
+        if seat.enters:
+            raise ScenarioError(
+                f"seat '{name}' chooses for users, who are there from step 0: it cannot enter at "
+                f"step {seat.enters}"
+            )
+    return seats
 
 
 def _judge(

@@ -42,7 +42,8 @@ def engine_for(experiment: Experiment, wanted: Engine) -> Literal["general", "co
     if wanted == "compiled":
         raise UsageError(
             "the compiled engine plays the shipped choice rules on keyed draws; this scenario has "
-            "another rule, draws: mersenne or on_missing: stop; use --engine general"
+            "another rule, users who are agents, draws: mersenne or on_missing: stop; use --engine "
+            "general"
         )
     return "general"
 
