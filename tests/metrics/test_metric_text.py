@@ -10,7 +10,6 @@ from pencil_logs import pencil
 
 from marketeval.core.errors import UnknownNameError, UsageError
 from marketeval.metrics.base import METRICS, TIDY, describe, evaluate, parse_metric
-from marketeval.metrics.books import Kept
 from marketeval.metrics.concentration import CR, HHI, Dominance
 from marketeval.metrics.retention import Retention
 from marketeval.metrics.share import MarketShare
@@ -116,7 +115,14 @@ def test_evaluate_puts_metrics_one_below_the_other_and_counts_repeats_once() -> 
     assert evaluate(log, []).schema == TIDY
 
 
-@pytest.mark.parametrize("name", sorted(n for n in METRICS if not issubclass(METRICS[n], Kept)))
+def is_of_this_family(name: str) -> bool:
+    """Whether a metric reads the information market's events; others read their own family's."""
+    return METRICS[name].__module__.rpartition(".")[2] in {
+        "share", "concentration", "inequality", "retention", "dynamics", "ranking", "agreement",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted(filter(is_of_this_family, METRICS)))
 def test_every_metric_gives_the_tidy_schema_even_for_a_log_without_interactions(name: str) -> None:
     for log in (pencil("a:A b:B", "a:B"), pencil("", "", horizon=2)):
         table = METRICS[name]().compute(log)
@@ -124,3 +130,9 @@ def test_every_metric_gives_the_tidy_schema_even_for_a_log_without_interactions(
         assert table["window"].null_count() == 0
         assert table.filter(table["value"].is_null())["note"].null_count() == 0
         assert not table["value"].is_nan().any()
+
+
+@pytest.mark.parametrize("name", ["Profit", "CustomerUtility"])
+def test_a_metric_of_another_family_says_that_the_log_has_not_its_events(name: str) -> None:
+    with pytest.raises(UsageError, match=r"log.*: unknown event '\w+'; known: generator"):
+        evaluate(pencil("a:A b:B"), [METRICS[name]()])

@@ -22,6 +22,7 @@ def kernel(function: F) -> F:
     """
     compiled = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
     _tie_cache_to_the_whole_package(compiled)
+    _let_one_process_write_at_a_time(compiled)
     return cast(F, compiled)  # cast: numba has no types of its own
 
 
@@ -40,6 +41,37 @@ def _tie_cache_to_the_whole_package(compiled: Any) -> None:  # any: a numba disp
     file: Any = getattr(getattr(compiled, "_cache", None), "_cache_file", None)  # any: as above
     if hasattr(file, "_source_stamp"):
         file._source_stamp = (file._source_stamp, *_package_stamp())
+
+
+def _let_one_process_write_at_a_time(compiled: Any) -> None:  # any: as above
+    """Keep processes that compile or load the same kernel at once from mixing up what is kept.
+
+    numba reads an index, writes it back, and only then writes the code itself: two processes could
+    give one file to two versions of a kernel, or load the file of a version that was there before.
+    """
+    kept: Any = getattr(compiled, "_cache", None)  # any: as above
+    for name, alone in (("save_overload", True), ("load_overload", False)):
+        if hasattr(kept, name) and hasattr(kept, "cache_path"):
+            setattr(kept, name, _locked(getattr(kept, name), Path(kept.cache_path), alone=alone))
+
+
+def _locked(step: Callable[..., Any], folder: Path, *, alone: bool) -> Callable[..., Any]:
+    """A step of numba's that holds the lock of a folder, alone or with other readers (any: the
+    step's own arguments and result)."""
+
+    def with_lock(*arguments: Any) -> Any:
+        try:
+            import fcntl
+
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = (folder / ".lock").open("w")
+        except (ImportError, OSError):  # no locks here, or nowhere to write: numba's own way
+            return step(*arguments)
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+            return step(*arguments)
+
+    return with_lock
 
 
 @cache

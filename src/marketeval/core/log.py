@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketeval.core.compiled import kernel
-from marketeval.core.errors import EventError, near_miss
+from marketeval.core.errors import EventError, UnknownNameError, near_miss
 
 if TYPE_CHECKING:
     import polars as pl
@@ -304,7 +304,7 @@ class EventLog:
         import polars as pl
 
         if kind not in self.kinds:
-            raise EventError(f"unknown event '{kind}'")
+            raise UnknownNameError("event", kind, self.kinds)
         buffer = self._buffers.get(kind)
         parts = list(self._parts.get(kind, []))
         if buffer is not None and buffer.count:

@@ -76,7 +76,7 @@ def assemble(scenario: Scenario, *, calls: Calls | None = None) -> Experiment:
         if name != JUDGE and name not in choosing
     }
     named = named or {model: Seat() for model in (outcomes.tables if outcomes else ())}
-    seats = _with_entries(named, scenario.entries)
+    seats = _with_entries(named, scenario.entries, scenario.market.horizon)
     if not seats:
         raise ScenarioError(
             f"scenario '{scenario.name}' has no seats: name them under 'seats' or give a table of "
@@ -386,7 +386,9 @@ def _questions(outcomes: Outcomes | None, pool: Pool | None, count: int) -> Ques
     )
 
 
-def _with_entries(seats: Mapping[str, Seat], entries: Entries | None) -> dict[str, Seat]:
+def _with_entries(
+    seats: Mapping[str, Seat], entries: Entries | None, horizon: int
+) -> dict[str, Seat]:
     """The seats with the entry steps that a table of dates or steps gives them."""
     if entries is None:
         return dict(seats)
@@ -415,9 +417,8 @@ def _with_entries(seats: Mapping[str, Seat], entries: Entries | None) -> dict[st
             steps = {name: int(given[name]) for name in seats}
         else:
             days = sorted({date.fromisoformat(given[name]) for name in seats})
-            steps = {
-                name: days.index(date.fromisoformat(given[name])) * entries.every for name in seats
-            }
+            every = entries.every or min(20, max(1, horizon // len(days)))
+            steps = {name: days.index(date.fromisoformat(given[name])) * every for name in seats}
     except ValueError as error:
         raise DataError(f"{path}, column {when}: {error}") from None
     early = [name for name, step in steps.items() if step < 0]

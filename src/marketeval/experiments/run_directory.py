@@ -23,7 +23,7 @@ import polars as pl
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from marketeval.core.errors import DataError, UsageError
+from marketeval.core.errors import DataError, UnknownNameError, UsageError
 from marketeval.core.log import EventKind, combine_digests, empty_frame
 from marketeval.experiments.families import FAMILIES
 from marketeval.experiments.scenario import Scenario, check, parse_yaml
@@ -118,7 +118,7 @@ class RunDirectory:
         family = FAMILIES[self.manifest.family]
         declared = {one.name: one for one in family.KINDS}
         if kind not in declared:
-            raise DataError(f"unknown event '{kind}'; known: {', '.join(sorted(declared))}")
+            raise UnknownNameError("event", kind, declared)
         folder = self.path / "events" / kind
         done = {unit.number for unit in self.manifest.units}
         parts = sorted(part for part in folder.glob("*.parquet") if unit_of(part) in done)

@@ -55,14 +55,14 @@ class Seat(BaseModel):
 class Entries(BaseModel):
     """Entry steps from a table with the columns `model` and `date` (or `step`).
 
-    The earliest date is step 0; each later one comes `every` steps after the one before; equal
-    dates enter together.
+    The earliest date is step 0; each later one comes `every` steps after the one before (20, or
+    as many as fit the horizon); equal dates enter together.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     file: str
-    every: int = Field(default=20, ge=1)
+    every: int | None = Field(default=None, ge=1)
 
 
 class Phase(BaseModel):

@@ -85,6 +85,6 @@ class JudgeAgreement:
             elif len(columns) > 2:
                 value, note = fleiss_kappa(np.array(columns)), "only one grade was given"
             known = value == value
-            rows.append((seed, str(self), None, None, None, value if known else None,
+            rows.append((seed, str(self), "all", None, None, value if known else None,
                          None if known else note))  # fmt: skip
         return pl.DataFrame(rows, schema=TIDY, orient="row")

@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast, dataclass_transform
 
-from marketeval.core.errors import UsageError
+from marketeval.core.errors import UnknownNameError, UsageError
 from marketeval.core.registry import Registry
 from marketeval.metrics.text import read_arguments
 
@@ -66,8 +66,15 @@ def evaluate(log: LogReader, metrics: Sequence[Metric]) -> pl.DataFrame:
     from marketeval.metrics.tables import Remembering
 
     shared = Remembering(log)
-    frames = [one.compute(shared) for one in dict.fromkeys(metrics)]
+    frames = [_computed(one, shared) for one in dict.fromkeys(metrics)]
     return pl.concat(frames) if frames else pl.DataFrame(schema=_tidy())
+
+
+def _computed(one: Metric, log: LogReader) -> pl.DataFrame:
+    try:
+        return one.compute(log)
+    except UnknownNameError as error:  # a metric of another market family
+        raise UsageError(f"{one} cannot be computed from this log: {error}") from None
 
 
 def describe(name: str) -> str:
