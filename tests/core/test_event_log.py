@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from marketeval.core.errors import EventError
+from marketeval.core.errors import EventError, UnknownNameError
 from marketeval.core.log import Column, EventKind, EventLog
 
 SALE = EventKind(
@@ -121,7 +121,7 @@ def test_a_missing_column_and_an_unknown_kind_are_named():
         log.append("sale", step=1, price=1.0, rate=0.1, paid=True)
     with pytest.raises(EventError, match="unknown event 'sael'; did you mean 'sale'"):
         log.append("sael", step=1)
-    with pytest.raises(EventError, match="unknown event 'price'"):
+    with pytest.raises(UnknownNameError, match="unknown event 'price'"):
         log.scan("price")
 
 

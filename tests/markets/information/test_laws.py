@@ -229,13 +229,17 @@ def test_every_row_of_preferences_under_drift_sums_to_one(world, seed):
 
 
 @given(world=worlds(), seed=SEEDS)
-def test_every_missing_outcome_has_a_reason_and_teaches_nothing(world, seed):
+def test_every_missing_outcome_has_a_reason_and_teaches_what_the_scenario_says(world, seed):
     log = world.play(seed)
     played = interactions(log)
     missing = log.scan("missing").select("step", "slot", "agent").collect()
     expected = played.filter(pl.col("status").cast(pl.String) == "missing")
     assert missing.rows() == expected.select("step", "slot", "agent").rows()
-    assert expected["score"].is_null().all()
-    assert expected["signal"].is_null().all()
+    if world.spec.on_missing == "skip":
+        assert expected["score"].is_null().all()
+        assert expected["signal"].is_null().all()
+    else:
+        assert set(expected["score"]) <= {world.spec.on_missing}
+        assert expected["signal"].is_not_null().all()
     fine = played.filter(pl.col("status").cast(pl.String) != "missing")
     assert fine["score"].is_not_null().all()
