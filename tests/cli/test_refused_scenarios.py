@@ -125,7 +125,7 @@ def test_a_file_that_is_no_scenario_is_refused(
         ("metrics=[MarketShare(phase=befor)]", "did you mean 'before'?"),
         ("metrics=['MarketShare(start=0, stop=9)']", "past the horizon"),
         ("metrics=[MarketShare(start=0, stop=9)]", "needs quotes"),
-        ("items=here.csv", "no outcomes are given"),
+        ("items=here.csv", "here.csv is not a readable CSV"),
         ("outcomes=[gone.csv]", "no outcome table at"),
         ("entries.file=gone.csv", "gone.csv is not a readable CSV"),
         ("entries.every=3", "entries.file"),

@@ -30,6 +30,7 @@ from marketeval.experiments.run_directory import (
     write_scenario,
 )
 from marketeval.experiments.scenario import Scenario
+from marketeval.markets.information.scenario import Information
 
 HOSTILE = "<script>alert('C')</script>"
 SEATS = {"a": ("Alpha", 0, 0.60), "b": ("Beta", 0, 0.40), "c": (HOSTILE, 2, 0.25)}
@@ -83,7 +84,13 @@ def _write(
     log.close()
     unit = Unit(number=0, digests=log.digests, shared=log.shared_digest, events=sink.rows)
     metrics = ("Retention(m=1)",)
-    scenario = Scenario(name="pencil", title=title, controls=controls, metrics=metrics)
+    scenario = Scenario(
+        name="pencil",
+        title=title,
+        market=Information(),
+        controls=controls,
+        metrics=metrics,
+    )
     write_scenario(path, scenario)
     write_manifest(
         path,
