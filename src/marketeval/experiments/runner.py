@@ -19,7 +19,7 @@ from marketeval.core.log import EventLog
 from marketeval.experiments import live
 from marketeval.experiments.assembly import Experiment, assemble
 from marketeval.experiments.engines import Engine, engine_for, playable
-from marketeval.experiments.executors import Executor
+from marketeval.experiments.executors import Executor, Processes, Serial
 from marketeval.experiments.live import Asking, is_live
 from marketeval.experiments.run_directory import (
     Manifest,
@@ -43,6 +43,7 @@ from marketeval.experiments.scenario import (
     parse_yaml,
     with_overrides,
 )
+from marketeval.markets.information.market import InformationMarket
 from marketeval.metrics.base import evaluate, parse_metric
 
 Progress = Callable[[int, int], None]  # episodes done, episodes in all
@@ -93,7 +94,7 @@ def run(
     tree: Tree,
     out: Path,
     *,
-    executor: Executor,
+    executor: Executor | None = None,
     seeds: Sequence[int] | None = None,
     force: bool = False,
     resume: bool = False,
@@ -104,7 +105,8 @@ def run(
     """Play a scenario and its controls on the same seeds, compute the metrics, return the run.
 
     Everything is checked before anything is written. `asking` bounds what models may be asked;
-    where somebody is asked, the episodes share one event loop instead of the executor.
+    where somebody is asked, the episodes share one event loop instead of the executor. Without an
+    executor, little work is done in this process and much of it by several.
 
     Raises
     ------
@@ -126,8 +128,21 @@ def run(
         if any(is_live(arm) for arm in arms.values()):
             session.play_live(asking or Asking(), resume=resume)
         else:
-            session.play(executor, resume=resume)
+            session.play(executor or _fitting(arms, engines, len(seeds)), resume=resume)
     return RunDirectory(out)
+
+
+def _fitting(arms: Mapping[str, Experiment], engines: Mapping[str, str], seeds: int) -> Executor:
+    """This process where starting others takes longer than the work itself: about a second."""
+    seconds = 0.0
+    for name, arm in arms.items():
+        spec = arm.market.spec if isinstance(arm.market, InformationMarket) else None
+        if spec is None:
+            return Processes()
+        steps, interactions = spec.horizon, spec.horizon * spec.users.per_step
+        compiled = engines[name] == "compiled"
+        seconds += seeds * (interactions * 2e-6 if compiled else steps * 2e-4 + interactions * 1e-6)
+    return Serial() if seconds < 1.0 else Processes()
 
 
 class _Session:

@@ -33,8 +33,8 @@ def command(
     engine: Annotated[str, typer.Option(help="auto, general or compiled; the log is the same.")] = (
         "auto"
     ),
-    executor: Annotated[str, typer.Option(help="Who does the work: serial or processes.")] = (
-        "processes"
+    executor: Annotated[str, typer.Option(help="Who does the work: auto, serial or processes.")] = (
+        "auto"
     ),
     replay_only: Annotated[
         bool, typer.Option("--replay-only", help="Ask no model: recorded calls only.")
@@ -63,8 +63,8 @@ def command(
 
     if engine not in ENGINES:
         raise UnknownNameError("engine", engine, ENGINES)
-    if executor not in EXECUTORS:
-        raise UnknownNameError("executor", executor, EXECUTORS)
+    if executor not in ("auto", *EXECUTORS):
+        raise UnknownNameError("executor", executor, ("auto", *EXECUTORS))
     if force and resume:
         raise UsageError("expected --force (start anew) or --resume (continue), got both")
     tree, notes = scenario_tree(
@@ -88,7 +88,7 @@ def command(
             done = run(
                 tree,
                 where,
-                executor=EXECUTORS[executor](),
+                executor=None if executor == "auto" else EXECUTORS[executor](),
                 engine=engine,
                 asking=asking,
                 seeds=None if seeds is None else parse_seeds(seeds),
