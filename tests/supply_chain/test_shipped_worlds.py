@@ -6,6 +6,9 @@ import polars as pl
 import pytest
 from played import Scripted, bid, offer, play
 
+from marketeval.core.errors import ScenarioError
+from marketeval.experiments.assembly import assemble
+from marketeval.experiments.scenario import check, override, read_tree
 from marketeval.markets.supply_chain.prompts import NAMES, prompt_hash
 from marketeval.markets.supply_chain.scenario import PRESETS, SupplyChain
 from marketeval.metrics.base import evaluate, parse_metric
@@ -163,3 +166,10 @@ def test_many_items_by_one_number():
     assert len(SupplyChain(items=200).items) == 200
     log = play({"items": 30, "horizon": 1}, {"s": "heuristic:markup"})
     assert log.scan("item").collect().height == 30
+
+
+def test_a_model_in_a_retailers_seat_is_refused_rather_than_left_idle():
+    tree = read_tree("market-bench")
+    override(tree, "seats.reserve-1.agent", "http://127.0.0.1:9/v1#model")
+    with pytest.raises(ScenarioError, match="models cannot play yet"):
+        assemble(check(tree))
