@@ -168,9 +168,9 @@ class _Session:
         with self._told():
             self._begin(resume=resume)
             pieces = [piece for _, piece in self._pieces()]
-            for piece in pieces[:1]:  # here, so that kernels are compiled once and kept
-                self._take(*_played(piece))
-            pieces = pieces[1:]
+            if pieces and pieces[0].engine == "compiled":
+                # Here, so that the kernel is compiled once; no code but our own is run.
+                self._take(*_played(pieces.pop(0)))
             with contextlib.closing(executor.map(_played, pieces)) as results:
                 for path, unit in results:
                     self._take(path, unit)
