@@ -133,16 +133,16 @@ def run(
 
 
 def _fitting(arms: Mapping[str, Experiment], engines: Mapping[str, str], seeds: int) -> Executor:
-    """This process where starting others takes longer than the work itself: about a second."""
-    seconds = 0.0
+    """This process where starting others takes longer than the work itself: about a second.
+
+    Only for the compiled engine: whatever may run somebody else's code runs in processes.
+    """
+    interactions = 0
     for name, arm in arms.items():
-        spec = arm.market.spec if isinstance(arm.market, InformationMarket) else None
-        if spec is None:
+        if engines[name] != "compiled" or not isinstance(arm.market, InformationMarket):
             return Processes()
-        steps, interactions = spec.horizon, spec.horizon * spec.users.per_step
-        compiled = engines[name] == "compiled"
-        seconds += seeds * (interactions * 2e-6 if compiled else steps * 2e-4 + interactions * 1e-6)
-    return Serial() if seconds < 1.0 else Processes()
+        interactions += seeds * arm.market.spec.horizon * arm.market.spec.users.per_step
+    return Serial() if interactions < 500_000 else Processes()
 
 
 class _Session:
