@@ -24,7 +24,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from marketeval.core.errors import DataError, UnknownNameError, UsageError
-from marketeval.core.log import EventKind, combine_digests, empty_frame
+from marketeval.core.log import combine_digests, empty_frame
 from marketeval.experiments.families import FAMILIES
 from marketeval.experiments.scenario import Scenario, check, parse_yaml
 
@@ -287,8 +287,3 @@ def digest_of(units: Sequence[Unit]) -> str:
     """The digest of the log that the units make up."""
     digests = {seed: one for unit in units for seed, one in unit.digests.items()}
     return combine_digests(units[0].shared if units else "", digests)
-
-
-def kinds_of(family: str) -> Sequence[EventKind]:
-    """The event kinds of a market family."""
-    return list(FAMILIES[family].KINDS)

@@ -28,7 +28,7 @@ from marketeval.core.errors import UsageError
 
 if TYPE_CHECKING:
     from marketeval.apps.report.charts import Picture
-    from marketeval.experiments.run_directory import RunDirectory
+    from marketeval.experiments.run_directory import Manifest, RunDirectory
 
 LONG = 24  # letters of a cell that may be cut off on the screen
 
@@ -79,6 +79,16 @@ def write_report(runs: Sequence[RunDirectory], target: Path | None = None) -> Pa
     return target
 
 
+def _opening(manifest: Manifest) -> list[str]:
+    """A run's title, description and, if it did not finish, why."""
+    parts = [f"<h1>{escape(manifest.title or manifest.name)}</h1>"]
+    if manifest.description:
+        parts.append(f'<p class="lead">{escape(manifest.description)}</p>')
+    if manifest.status != "finished":
+        parts.append(_note(f"This run is {manifest.status}: {manifest.reason}", "warning"))
+    return parts
+
+
 def _retail_section(run: RunDirectory, target: Path, place: int, runs: int) -> str:
     """The section of a supply-chain run; its pictures are written beside the page."""
     from marketeval.apps.report import retail_charts, retailers
@@ -86,11 +96,7 @@ def _retail_section(run: RunDirectory, target: Path, place: int, runs: int) -> s
 
     told = retailers.gather(run)
     manifest = run.manifest
-    parts = [f"<h1>{escape(manifest.title or manifest.name)}</h1>"]
-    if manifest.description:
-        parts.append(f'<p class="lead">{escape(manifest.description)}</p>')
-    if manifest.status != "finished":
-        parts.append(_note(f"This run is {manifest.status}: {manifest.reason}", "warning"))
+    parts = _opening(manifest)
     entries = [
         ("Scenario", f"<code>{escape(manifest.name)}</code>"),
         ("Seeds", escape(seed_text(run.seeds()))),
@@ -124,11 +130,7 @@ def _bazaar_section(run: RunDirectory) -> str:
 
     told = bazaars.gather(run)
     manifest = run.manifest
-    parts = [f"<h1>{escape(manifest.title or manifest.name)}</h1>"]
-    if manifest.description:
-        parts.append(f'<p class="lead">{escape(manifest.description)}</p>')
-    if manifest.status != "finished":
-        parts.append(_note(f"This run is {manifest.status}: {manifest.reason}", "warning"))
+    parts = _opening(manifest)
     entries = [
         ("Scenario", f"<code>{escape(manifest.name)}</code>"),
         ("Seeds", escape(seed_text(run.seeds()))),

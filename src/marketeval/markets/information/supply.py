@@ -21,7 +21,6 @@ class Supply:
         self.price = np.ones(agents)
         self.latency = np.ones(agents)
         self.quality = np.zeros(agents)
-        self.altered = False
         self._quality_draws = quality_draws
 
     def available(self, step: int) -> NDArray[np.bool_]:
