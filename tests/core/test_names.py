@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 
 import pytest
 
@@ -36,3 +37,9 @@ def test_a_component_can_be_added_at_run_time():
 def test_near_misses_ignore_case_and_are_none_when_nothing_is_near():
     assert near_miss("hhi", ["HHI", "Gini"]) == "HHI"
     assert near_miss("qqqq", ["HHI", "Gini"]) is None
+
+
+def test_an_unknown_name_reads_the_same_from_another_process():
+    error = UnknownNameError("metric", "HIH", ["HHI", "Gini"])
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again)) == (UnknownNameError, str(error))

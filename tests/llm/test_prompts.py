@@ -11,7 +11,7 @@ from marketeval.agents.registry import make_agent
 from marketeval.apps.cli.main import run as marketeval
 from marketeval.core.errors import UnknownNameError, UsageError
 from marketeval.experiments import assembly
-from marketeval.experiments.assembly import Experiment
+from marketeval.experiments.experiment import Experiment
 from marketeval.experiments.preview import EXAMPLE, first_request
 from marketeval.experiments.scenario import Scenario
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from marketeval.core.errors import ScenarioError, UnknownNameError
+from marketeval.core.errors import ScenarioError
 from marketeval.core.market import Request
 from marketeval.llm.calls import Call, Calls
 from marketeval.llm.client import Message, Model, Parameters, Schema
@@ -65,13 +65,6 @@ def chat(
     )
     model = make_model(text, key_variable=str(options.get("key_variable") or ""))
     return Chat(seat=seat, model=model, calls=calls, parameters=parameters)
-
-
-def only_options(seat: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Refuse an option that a seat does not have (any: as the YAML held them)."""
-    for name in options:
-        if name not in known:
-            raise UnknownNameError(f"option of seat '{seat}'", name, known)
 
 
 def pool_size(seat: str, options: Mapping[str, Any]) -> int:

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from marketeval.actions.information import Choice
-from marketeval.agents.chat import OPTIONS, Chat, chat, only_options, pool_size
+from marketeval.agents.chat import OPTIONS, Chat, chat, pool_size
 from marketeval.agents.judge import FORMS, RULES, LLMJudge, Panel, RuleJudge
 from marketeval.agents.llm_generator import RECORDED, LLMGenerator
 from marketeval.agents.llm_seat import LLMSeat
 from marketeval.agents.llm_user import LLMUser
+from marketeval.agents.options import number, only_options
 from marketeval.agents.person import Person
-from marketeval.agents.registry import Order, make_agent, number
+from marketeval.agents.registry import Order, make_agent
 from marketeval.agents.remote import remote_agent
 from marketeval.agents.wording import prompt
 from marketeval.core.errors import ScenarioError, UnknownNameError

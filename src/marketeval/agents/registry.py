@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from marketeval.actions.information import AnswerTable
 from marketeval.agents.bernoulli import Bernoulli
+from marketeval.agents.options import number, only_options
 from marketeval.agents.recorded import Recorded
 from marketeval.core.errors import ScenarioError, UnknownNameError
 from marketeval.core.market import Agent
@@ -91,7 +92,7 @@ def make_agent(
 def bernoulli(order: Order) -> Agent:
     """`bernoulli:RATE`: right with that probability; options fixed, cost_usd, latency_s."""
     known = ("fixed", "cost_usd", "latency_s")
-    _known_options(order, known)
+    only_options(order.seat, order.options, known)
     rate = number(order.argument, f"seat '{order.seat}': expected bernoulli:RATE", 0.0, 1.0)
     cost, latency = (
         None
@@ -107,7 +108,7 @@ def bernoulli(order: Order) -> Agent:
 
 def recorded(order: Order) -> Agent:
     """`recorded`, `recorded#MODEL` or `recorded:FILE#MODEL`: the answers in a table of outcomes."""
-    _known_options(order, ())
+    only_options(order.seat, order.options, ())
     model = order.argument.partition("#")[2] or order.seat
     if not order.tables:
         raise ScenarioError(
@@ -162,7 +163,7 @@ def heuristic(order: Order) -> Agent:
     """`heuristic:NAME`: a scripted agent of the zoo; options are its own fields."""
     made = HEURISTICS[order.argument]
     known = {one.name for one in fields(cast(Any, made))} - FIXED  # any: each is a dataclass
-    _known_options(order, tuple(sorted(known)))
+    only_options(order.seat, order.options, tuple(sorted(known)))
     for name, value in order.options.items():
         wanted = type(next(o.default for o in fields(cast(Any, made)) if o.name == name))
         if not isinstance(value, wanted) and not (wanted is float and type(value) is int):
@@ -170,20 +171,3 @@ def heuristic(order: Order) -> Agent:
                 f"seat '{order.seat}', option {name}: expected {wanted.__name__}, got {value!r}"
             )
     return made(**order.options)
-
-
-def number(value: object, what: str, low: float, high: float) -> float:
-    """A number within bounds, or one line that says what was expected."""
-    try:
-        found = float(str(value))
-    except ValueError:
-        found = float("nan")
-    if not low <= found <= high:
-        raise ScenarioError(f"{what}: expected a number from {low:g} to {high:g}, got {value!r}")
-    return found
-
-
-def _known_options(order: Order, known: tuple[str, ...]) -> None:
-    for name in order.options:
-        if name not in known:
-            raise UnknownNameError(f"option of seat '{order.seat}'", name, known)

@@ -41,6 +41,9 @@ class UnknownNameError(UsageError, LookupError):
         listed = ", ".join(names[:40]) + (", ..." if len(names) > 40 else "")
         super().__init__(f"unknown {kind} '{name}'{guess} known: {listed or 'none'}{hint}")
 
+    def __reduce__(self) -> tuple[object, ...]:  # as it reads, also from another process
+        return BaseException.__new__, (type(self), *self.args)
+
 
 class ScenarioError(UsageError, ValueError):
     """A scenario whose values cannot hold together."""

@@ -8,7 +8,7 @@ from typing import Literal
 from marketeval.actions.information import TableBacked
 from marketeval.core.errors import UsageError
 from marketeval.core.market import Agent, Market
-from marketeval.experiments.assembly import Experiment
+from marketeval.experiments.experiment import Experiment
 from marketeval.markets.information.compiled import CompiledMarket, can_compile
 from marketeval.markets.information.market import InformationMarket
 

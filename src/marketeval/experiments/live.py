@@ -26,7 +26,8 @@ from marketeval.core.log import EventLog
 from marketeval.core.market import Agent, Market, Request
 from marketeval.core.streams import Streams
 from marketeval.events.information import NOT_ATTEMPTED
-from marketeval.experiments.assembly import Experiment, assemble
+from marketeval.experiments.assembly import assemble
+from marketeval.experiments.experiment import Experiment
 from marketeval.experiments.run_directory import CALLS, scenario_text
 from marketeval.experiments.scenario import Scenario
 from marketeval.llm.calls import Calls, Tally, all_of
