@@ -18,6 +18,13 @@ def double(number: int) -> int:
     return 2 * number
 
 
+class TwoWords(Exception):
+    """An error that cannot be made again from its text: it does not survive the way."""
+
+    def __init__(self, one: str, two: str) -> None:
+        super().__init__(f"{one} {two}")
+
+
 def misbehave(number: int) -> int:
     if number == 1:
         raise UnknownNameError("metric", "HIH", ["HHI"])
@@ -25,6 +32,8 @@ def misbehave(number: int) -> int:
         raise OSError(28, "No space left on device")
     if number == 3:
         os._exit(5)
+    if number == 4:
+        raise TwoWords("only", "text")
     time.sleep(60)
     return number
 
@@ -38,9 +47,10 @@ def test_every_piece_is_done_once(name: str) -> None:
 @pytest.mark.parametrize(
     ("number", "kind", "text"),
     [
-        (1, RunError, "unknown metric 'HIH'; did you mean 'HHI'"),
+        (1, UnknownNameError, "unknown metric 'HIH'; did you mean 'HHI'"),
         (2, OSError, "No space left"),
         (3, RunError, r"a worker process died \(exit code 5\)"),
+        (4, RunError, "TwoWords: only text"),
     ],
 )
 def test_an_error_of_a_worker_comes_at_once_while_others_are_busy(
