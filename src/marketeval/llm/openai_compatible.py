@@ -2,13 +2,13 @@
 
 Names: `openai:MODEL`, `openrouter:MODEL`, `http://HOST/v1#MODEL`. Keys come from environment
 variables alone and are read when a call is sent. The SDK's own retries are off (`llm.limits`
-retries, visibly), and it runs on its aiohttp transport: the default one slows down with the square
-of the open connections.
+retries, visibly).
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import weakref
 from collections.abc import Mapping, Sequence
@@ -27,8 +27,8 @@ from marketeval.llm.client import (
     Schema,
     TransientError,
 )
+from marketeval.llm.connection import Connection, ConnectionFailedError, Reply
 
-INSTALL = "pip install 'marketeval[llm]'"
 TRANSIENT = frozenset({408, 409, 425, 429})  # and every 5xx
 _SECRET_HEADERS = ("authorization", "api-key", "apikey", "token", "cookie", "secret")
 _FORMAT_WORDS = ("response_format", "json_schema", "json_object", "schema", "grammar")
@@ -96,9 +96,9 @@ class OpenAICompatible:
     variable: str
     needs_key: bool
     limit: str = "max_tokens"
-    _clients: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[Any, Any]] = field(
-        default_factory=weakref.WeakKeyDictionary, repr=False, compare=False
-    )  # any: the SDK is imported when it is needed
+    _connections: weakref.WeakKeyDictionary[
+        asyncio.AbstractEventLoop, dict[tuple[tuple[str, str], ...], Connection]
+    ] = field(default_factory=weakref.WeakKeyDictionary, repr=False, compare=False)
 
     async def complete(
         self,
@@ -108,70 +108,55 @@ class OpenAICompatible:
         parameters: Parameters = DEFAULTS,
     ) -> Completion:
         """One attempt at one chat completion."""
-        import openai
-
         headers = {name: _header(name, value) for name, value in parameters.headers.items()}
-        client = self._client(headers)
+        connection = self._connection(headers)
         hidden = [self._key(), *(headers[name] for name in headers if _is_secret(parameters, name))]
         try:
             async with asyncio.timeout(parameters.timeout_s):
-                # The SDK's raw post: `chat.completions.create` spends as much again on checking
-                # what we sent and on objects that we would only take apart.
-                reply = await client.post(
-                    "/chat/completions",
-                    cast_to=object,
-                    body={
+                reply = await connection.post(
+                    {
                         "model": self.name,
                         "messages": chat(messages, parameters),
                         **self._settings(schema, parameters),
-                    },
+                    }
                 )
         except TimeoutError:
             reason = f"no answer within {parameters.timeout_s:g} s"
             raise TransientError(reason, billed=True) from None
-        except openai.APIStatusError as error:
-            raise _of_status(error, schema, hidden) from None
-        except openai.APIConnectionError as error:
-            cause = type(error.__cause__ or error).__name__
-            raise TransientError("connection failed", detail=cause, billed=True) from None
-        except (openai.APIError, ValueError) as error:  # a body that is no JSON
-            detail = scrubbed(f"{type(error).__name__}: {error}", hidden)
-            raise TransientError("unreadable response", detail=detail, billed=True) from None
-        return _completion(reply, hidden)
+        except ConnectionFailedError as error:
+            raise TransientError("connection failed", detail=str(error), billed=True) from None
+        if not 200 <= reply.status < 300:
+            raise _of_status(reply, schema, hidden)
+        try:
+            answer = json.loads(reply.body)
+        except ValueError as error:
+            raise TransientError(
+                "unreadable response", detail=type(error).__name__, billed=True
+            ) from None
+        return _completion(answer, hidden)
 
     async def close(self) -> None:
         """Close the connections of the running loop."""
-        for client in self._clients.pop(asyncio.get_running_loop(), {}).values():
-            await client.close()
+        for connection in self._connections.pop(asyncio.get_running_loop(), {}).values():
+            await connection.close()
 
-    def _client(self, headers: Mapping[str, str]) -> Any:  # any: as above
-        """The client for some headers: they are the client's own, since the SDK's debugging log
-        prints those of a request."""
-        clients = self._clients.setdefault(asyncio.get_running_loop(), {})
-        key = tuple(headers.items())
-        if key not in clients:
-            clients[key] = self._connected(headers)
-        return clients[key]
-
-    def _connected(self, headers: Mapping[str, str]) -> Any:  # any: as above
-        try:
-            from openai import AsyncOpenAI, DefaultAioHttpClient
-
-            http = DefaultAioHttpClient()
-        except (ImportError, RuntimeError):
-            raise UsageError(f"a model behind an endpoint needs the extra llm: {INSTALL}") from None
-        key = self._key()
-        if self.needs_key and not key:
-            raise UsageError(
-                f"{self.endpoint} needs a key: set the environment variable {self.variable}"
-            )
-        return AsyncOpenAI(
-            base_url=self.base_url,
-            api_key=key or "none",
-            max_retries=0,
-            http_client=http,
-            default_headers=headers or None,
-        )
+    def _connection(self, headers: Mapping[str, str]) -> Connection:
+        """The connections with some headers."""
+        connections = self._connections.setdefault(asyncio.get_running_loop(), {})
+        given = tuple(headers.items())
+        if given not in connections:
+            key = self._key()
+            if self.needs_key and not key:
+                raise UsageError(
+                    f"{self.endpoint} needs a key: set the environment variable {self.variable}"
+                )
+            if not _fit(key):
+                raise UsageError(
+                    f"the environment variable {self.variable} holds no key: no header can carry "
+                    "its characters; copy the key anew"
+                )
+            connections[given] = Connection(self.base_url, key=key, headers=headers)
+        return connections[given]
 
     def _key(self) -> str:
         return os.environ.get(self.variable, "").strip()
@@ -223,7 +208,17 @@ def _header(name: str, value: str) -> str:
     found = os.environ.get(value[1:])
     if found is None:
         raise UsageError(f"the header {name} needs the environment variable {value[1:]}")
+    if not _fit(found):
+        raise UsageError(
+            f"the environment variable {value[1:]} holds characters that the header {name} cannot "
+            "carry"
+        )
     return found
+
+
+def _fit(value: str) -> bool:
+    """Whether a header can carry it."""
+    return value.isascii() and (value.isprintable() or not value)
 
 
 def _is_secret(parameters: Parameters, name: str) -> bool:
@@ -257,20 +252,33 @@ def _completion(reply: Any, hidden: Sequence[str]) -> Completion:
 
 
 def _of_status(
-    error: Any, schema: Schema | None, hidden: Sequence[str]
+    reply: Reply, schema: Schema | None, hidden: Sequence[str]
 ) -> TransientError | FinalError:
-    """An HTTP status as one of our errors (any: the SDK's APIStatusError)."""
-    status = int(error.status_code)
-    detail = scrubbed(" ".join(str(error.message).split())[:500], hidden)
-    if status in TRANSIENT or status >= 500:
-        return TransientError(
-            f"HTTP {status}", detail=detail, retry_after_s=_retry_after(error.response.headers)
-        )
-    if schema is not None and status in (400, 404, 415, 422):
+    """An HTTP status as one of our errors."""
+    reason = f"HTTP {reply.status}"
+    detail = scrubbed(_said(reply), hidden)[:500]
+    if reply.status in TRANSIENT or reply.status >= 500:
+        return TransientError(reason, detail=detail, retry_after_s=_retry_after(reply.headers))
+    if schema is not None and reply.status in (400, 404, 415, 422):
         said = detail.lower()
         if any(word in said for word in _FORMAT_WORDS):
-            return RefusedFormatError(f"HTTP {status}", detail=detail)
-    return FinalError(f"HTTP {status}", detail=detail)
+            return RefusedFormatError(reason, detail=detail)
+    return FinalError(reason, detail=detail)
+
+
+def _said(reply: Reply) -> str:
+    """What an endpoint says of a failure: its error's message, else the beginning of the body."""
+    text = reply.body[:5000].decode(errors="replace")
+    try:
+        found = json.loads(reply.body)
+        found = found.get("error", found) if isinstance(found, dict) else found
+        found = found.get("message", found) if isinstance(found, dict) else found
+        text = found if isinstance(found, str) else json.dumps(found)
+    except ValueError:
+        pass
+    if 300 <= reply.status < 400:
+        text = f"redirects to {_without_user(reply.headers.get('location', 'nowhere'))}; {text}"
+    return " ".join(text.split())
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
