@@ -15,7 +15,7 @@ from asked_models import a_market, run
 
 from marketeval.actions.information import Answers, Grades
 from marketeval.actions.wire import from_json, request_hash, to_json
-from marketeval.agents.kept import keeping
+from marketeval.agents.kept import drained, keeping
 from marketeval.agents.person import Person
 from marketeval.agents.preview import previews
 from marketeval.agents.registry import make_agent
@@ -144,6 +144,81 @@ def test_what_a_seat_did_is_kept_and_another_request_is_refused(tmp_path):
         act(request(briefing={"cash": 8}))
     with pytest.raises(ReplayError, match="replay-only asks nobody"):
         act(request(seed=3), "replay-only")
+
+
+class Slow:
+    """Bids what it is told, the larger the sooner; raises at 3."""
+
+    immediate = deterministic = privileged = False
+
+    def __init__(self):
+        self.ended = []
+
+    async def act(self, request):
+        amount = request.briefing["cash"]
+        if amount == 3:
+            raise ValueError("three is too much")
+        await asyncio.sleep(0.01 * (9 - amount))
+        self.ended.append(amount)
+        return Bid(amount)
+
+
+def test_several_requests_of_a_turn_are_kept_each_in_their_order(tmp_path):
+    slow, path = Slow(), tmp_path / "calls.sqlite"
+
+    async def turn(mode="record"):
+        cassette = Cassette(path, mode=mode, scenario="s")
+        seat = keeping({"bidder": slow}, cassette)["bidder"]
+        asked = [request(briefing={"cash": cash}) for cash in (1, 3, 7, 7)]
+        done = await asyncio.gather(*(seat.act(one) for one in asked))
+        cassette.close()
+        return done
+
+    said = Failure("ValueError: three is too much")
+    assert asyncio.run(turn()) == [Bid(1), said, Bid(7), Bid(7)]
+    assert slow.ended == [7, 7, 1]
+    assert asyncio.run(turn("replay-only")) == [Bid(1), said, Bid(7), Bid(7)]
+    assert len(slow.ended) == 3
+
+
+def test_an_interrupt_lets_an_open_decision_end_and_be_kept(tmp_path):
+    slow, path = Slow(), tmp_path / "calls.sqlite"
+
+    async def interrupted():
+        cassette = Cassette(path, scenario="s")
+        seats = keeping({"bidder": slow}, cassette)
+        task = asyncio.create_task(seats["bidder"].act(request(briefing={"cash": 4})))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert slow.ended == []
+        await drained(seats.values())
+        cassette.close()
+
+    asyncio.run(interrupted())
+    cassette = Cassette(path, mode="replay-only", scenario="s")
+    assert cassette.action("", 1, 0, "bidder").action == '{"amount": 4}'
+    cassette.close()
+
+
+def test_an_interrupt_does_not_wait_for_somebody_to_type(tmp_path):
+    typed = threading.Event()
+
+    async def interrupted():
+        cassette = Cassette(tmp_path / "calls.sqlite", scenario="s")
+        person = Person(read=lambda: str(typed.wait(20.0)), out=io.StringIO())
+        seats = keeping({"bidder": person}, cassette)
+        task = asyncio.create_task(seats["bidder"].act(request()))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await drained(seats.values())
+        cassette.close()
+
+    asyncio.run(interrupted())
+    assert not typed.is_set()  # nobody typed, and nobody was waited for
+    typed.set()
 
 
 def test_arrays_and_missing_numbers_survive_json():

@@ -1,17 +1,19 @@
 """Keeps what a seat did that could not simply do it again: HTTP, Python and human seats.
 
 A seat that declares itself deterministic, or whose calls are kept one by one, needs none of this.
+An interrupt cancels whoever waits, not what was asked: that ends, and is kept.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from marketeval.actions.wire import from_json, request_hash, to_json
-from marketeval.core.errors import ReplayError
+from marketeval.core.errors import ReplayError, RunError, UsageError
 from marketeval.core.market import Action, Agent, Failure, Noted, Request
 from marketeval.llm.cassette import Cassette, RecordedAction
 
@@ -30,6 +32,8 @@ class Kept:
     retry_missing: bool = False
     immediate: bool = False
     deterministic: bool = False
+    _asked: dict[int, tuple[int, int]] = field(default_factory=dict, repr=False, compare=False)
+    _open: set[asyncio.Task[Action]] = field(default_factory=set, repr=False, compare=False)
 
     @property
     def privileged(self) -> bool:
@@ -44,9 +48,10 @@ class Kept:
         ReplayError : something else was asked when it was recorded, or it is not recorded and
             replay-only asks nobody
         """
-        place = (self.arm, request.draws.seed, request.turn, self.seat)
+        seed, turn = request.draws.seed, request.turn
+        place = (self.arm, seed, turn, self.seat, self._ordinal(seed, turn))
         asked = request_hash(request)
-        where = f"seat '{self.seat}', seed {request.draws.seed}, turn {request.turn}"
+        where = f"seat '{self.seat}', seed {seed}, turn {turn}"
         kept = self.cassette.action(*place)
         if kept is not None and kept.request != asked:
             raise ReplayError(
@@ -59,28 +64,68 @@ class Kept:
             return from_json(request.action, json.loads(kept.action))
         if self.cassette.mode == "replay-only":
             raise ReplayError(f"{where}: not in {self.cassette.path}, and replay-only asks nobody")
+        task = asyncio.ensure_future(self._make(request, place, asked))
+        self._open.add(task)
+        task.add_done_callback(self._closed)
+        return await asyncio.shield(task)
+
+    async def drain(self) -> None:
+        """Wait for what is open, but not for a person: nobody has to go on typing."""
+        if getattr(self.agent, "may_be_left", False):
+            return
+        while self._open:
+            await asyncio.wait(list(self._open))
+
+    def _ordinal(self, seed: int, turn: int) -> int:
+        """The how many-th request of its turn it is; told before anything is awaited, so that it
+        is the same however long anyone takes."""
+        last, count = self._asked.get(seed, (turn, -1))
+        count = count + 1 if last == turn else 0
+        self._asked[seed] = turn, count
+        return count
+
+    async def _make(
+        self, request: Request, place: tuple[str, int, int, str, int], asked: str
+    ) -> Action:
+        """Ask, and keep the action before it is used."""
         began = time.monotonic()
         action = await self._act(request)
-        bare = action.action if isinstance(action, Noted) else action
-        failed = isinstance(bare, Failure)
+        failed = isinstance(action, Failure)
         await self.cassette.keep_action(
             *place,
             RecordedAction(
                 request=asked,
-                action=None if failed else json.dumps(to_json(bare)),
-                reason=bare.reason if isinstance(bare, Failure) else "",
+                action=None if failed else json.dumps(to_json(action)),
+                reason=action.reason if isinstance(action, Failure) else "",
                 latency_s=time.monotonic() - began,
             ),
         )
-        return bare
+        return action
 
     async def _act(self, request: Request) -> Action:
         """The agent's action, with what it does wrong as a `Failure`, so that this is kept too."""
-        action = await self.agent.act(request)
+        try:
+            action = await self.agent.act(request)
+        except (RunError, UsageError):
+            raise
+        except Exception as error:  # an agent's misbehaviour is an outcome
+            return Failure(f"{type(error).__name__}: {error}")
         bare = action.action if isinstance(action, Noted) else action
-        if isinstance(bare, (request.action, Failure)):
-            return action
-        return Failure(f"expected {request.action.__name__}, got {type(bare).__name__}")
+        if not isinstance(bare, (request.action, Failure)):
+            return Failure(f"expected {request.action.__name__}, got {type(bare).__name__}")
+        return bare
+
+    def _closed(self, task: asyncio.Task[Action]) -> None:
+        self._open.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waited has it
+
+
+async def drained(agents: Iterable[Agent]) -> None:
+    """Wait for whatever the kept seats among these have been asked."""
+    for agent in agents:
+        if isinstance(agent, Kept):
+            await agent.drain()
 
 
 def keeping(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TextIO
@@ -25,6 +27,7 @@ class Person:
     immediate: bool = False
     deterministic: bool = False
     privileged: bool = False
+    may_be_left: bool = True  # an interrupt does not wait for an answer
 
     async def act(self, request: Request) -> Action:
         """The action that was typed; a `Failure` for `skip`, the end of input, or three misses."""
@@ -32,7 +35,7 @@ class Person:
         async with _one_at_a_time.setdefault(loop, asyncio.Lock()):
             self._show(request)
             for _ in range(TRIES):
-                typed = (await asyncio.to_thread(self.read)).strip()
+                typed = (await _typed(self.read)).strip()
                 if typed in ("", "skip"):
                     return Failure("skipped")
                 try:
@@ -57,6 +60,32 @@ class Person:
     def _say(self, text: str) -> None:
         self.out.write(text)
         self.out.flush()
+
+
+async def _typed(read: Callable[[], str]) -> str:
+    """A line, read in a thread that nobody waits for when the run is interrupted."""
+    loop = asyncio.get_running_loop()
+    line: asyncio.Future[str] = loop.create_future()
+
+    def took(typed: str, error: Exception | None) -> None:
+        if line.done():
+            return
+        if error is None:
+            line.set_result(typed)
+        else:
+            line.set_exception(error)
+
+    def wait() -> None:
+        typed, error = "", None
+        try:
+            typed = read()
+        except Exception as caught:  # handed to whoever asked
+            error = caught
+        with contextlib.suppress(RuntimeError):  # the loop has closed meanwhile
+            loop.call_soon_threadsafe(took, typed, error)
+
+    threading.Thread(target=wait, name="person", daemon=True).start()
+    return await line
 
 
 def _words(value: object) -> str:

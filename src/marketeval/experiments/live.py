@@ -18,8 +18,9 @@ from typing import TypeVar
 import numpy as np
 
 from marketeval.actions.information import Grades
-from marketeval.agents.kept import keeping
+from marketeval.agents.kept import drained, keeping
 from marketeval.agents.models import ModelSeat
+from marketeval.agents.remote import Remote
 from marketeval.core.drive import lockstep_async
 from marketeval.core.errors import UsageError
 from marketeval.core.log import EventLog
@@ -94,7 +95,11 @@ async def opened(
         if asking.max_cost is not None:
             _check_priced(models, calls.prices)
         await calls.preflight(models)
-        yield {
+        if asking.mode != "replay-only":
+            for one in agents:
+                if isinstance(one, Remote):
+                    await asyncio.to_thread(one.check)
+        arms = {
             name: Arm(
                 one,
                 keeping(one.seats, cassette, arm=name, retry_missing=asking.retry_missing),
@@ -102,6 +107,10 @@ async def opened(
             )
             for name, one in made.items()
         }
+        try:
+            yield arms
+        finally:
+            await drained(agent for arm in arms.values() for agent in arm.seats.values())
 
 
 def play(

@@ -6,7 +6,8 @@ the sample index, all known before anything is awaited. It is on disk before its
 writes and commits whatever has gathered while it committed before.
 
 Beside calls, `action` holds what other seats did that are not deterministic (HTTP, Python,
-people), by arm, seed, turn and seat, with the hash of the request that was answered.
+people), by arm, seed, turn, seat and place among the seat's requests of that turn, with the hash of
+the request that was answered.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from marketeval.llm.client import Completion, Message, Model, Parameters, Schema
 
 Mode = Literal["record", "replay-only", "off"]
 MODES: Sequence[Mode] = ("record", "replay-only", "off")
-VERSION = 1
+VERSION = 2
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS scenario (
@@ -56,11 +57,12 @@ CREATE TABLE IF NOT EXISTS call (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS action (
   arm TEXT NOT NULL, seed INTEGER NOT NULL, turn INTEGER NOT NULL, seat TEXT NOT NULL,
+  ordinal   INTEGER NOT NULL,    -- the how many-th request to the seat in that turn
   request   TEXT NOT NULL,       -- hash of the request that was answered
   action    TEXT,                -- JSON; null: failed
   reason    TEXT,
   latency_s REAL NOT NULL,
-  PRIMARY KEY (arm, seed, turn, seat)
+  PRIMARY KEY (arm, seed, turn, seat, ordinal)
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS format (
   endpoint TEXT NOT NULL, model TEXT NOT NULL, schema TEXT NOT NULL,
@@ -213,23 +215,25 @@ class Cassette:
         for key in keys:
             await self._write("DELETE FROM call WHERE key = ?", (key,))
 
-    def action(self, arm: str, seed: int, turn: int, seat: str) -> RecordedAction | None:
-        """What a seat did in a turn."""
+    def action(
+        self, arm: str, seed: int, turn: int, seat: str, ordinal: int = 0
+    ) -> RecordedAction | None:
+        """What a seat did on its `ordinal`-th request of a turn, from 0."""
         row = self._one(
             "SELECT request, action, reason, latency_s FROM action "
-            "WHERE arm = ? AND seed = ? AND turn = ? AND seat = ?",
-            arm, seed, turn, seat,
+            "WHERE arm = ? AND seed = ? AND turn = ? AND seat = ? AND ordinal = ?",
+            arm, seed, turn, seat, ordinal,
         )  # fmt: skip
         return None if row is None else RecordedAction(row[0], row[1], row[2] or "", row[3])
 
     async def keep_action(
-        self, arm: str, seed: int, turn: int, seat: str, action: RecordedAction
+        self, arm: str, seed: int, turn: int, seat: str, ordinal: int, action: RecordedAction
     ) -> None:
         """Record an action; returns once it is on disk."""
         await self._write(
-            "INSERT OR REPLACE INTO action VALUES (?,?,?,?,?,?,?,?)",
+            "INSERT OR REPLACE INTO action VALUES (?,?,?,?,?,?,?,?,?)",
             (
-                arm, seed, turn, seat,
+                arm, seed, turn, seat, ordinal,
                 action.request, action.action, action.reason or None, action.latency_s,
             ),
         )  # fmt: skip
@@ -296,7 +300,10 @@ class Cassette:
         if empty and version == 0 and self.mode == "record":
             return  # killed before its tables were there: nothing was paid for yet
         if version != VERSION:
-            raise DataError(f"{path}: expected a cassette of version {VERSION}, got {version}")
+            raise DataError(
+                f"{path}: expected a cassette of version {VERSION}, got {version}, which another "
+                "version of marketeval wrote; choose another --out"
+            )
         if self.mode == "replay-only" and self._scenario not in known:
             whose = ", ".join(sorted(set(known.values()))) or "no scenario"
             raise UsageError(
