@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from dataclasses import dataclass
 
 import pytest
@@ -14,7 +15,7 @@ from marketeval.core.streams import Streams
 from marketeval.llm.calls import Calls
 from marketeval.llm.cassette import Cassette
 from marketeval.llm.structured import read_json, strict
-from marketeval.testing.fake_endpoint import FakeEndpoint, refusing
+from marketeval.testing.fake_endpoint import FakeEndpoint, refusing, status
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,12 @@ class Bid:
     why: str = ""
 
 
-def decide(fake, path=None, mode="record"):
+def decide(fake, path=None, mode="record", turn=3):
     async def one():
         async with Calls(Cassette(path, mode=mode, scenario="s")) as calls:
             seat = make_agent(fake.agent, seat="bidder", calls=calls)
             request = Request(
-                seat="bidder", decision="bid", action=Bid, step=0, turn=3, draws=Streams(5),
+                seat="bidder", decision="bid", action=Bid, step=0, turn=turn, draws=Streams(5),
                 instructions="Bid for the lot.", briefing={"cash": 100},
             )  # fmt: skip
             return await seat.act(request)
@@ -57,6 +58,30 @@ def test_an_endpoint_that_refuses_a_rung_is_asked_on_the_next_and_never_again(
     forms = [body.get("response_format", {}).get("type") for body in fake.seen]
     assert forms == ["json_schema", "json_object", None][: rung + 1]
     assert ("JSON schema" in fake.seen[-1]["messages"][-1]["content"]) == (rung > 0)
+
+
+def test_a_refusal_in_other_words_goes_down_the_ladder_too_and_is_known_after_a_kill(tmp_path):
+    path = tmp_path / "calls.sqlite"
+    no = lambda number, body: status(422, message="no") if "response_format" in body else None  # noqa: E731
+    with FakeEndpoint(reply=lambda body: GOOD, faults=no) as fake:
+        said = decide(fake, path)
+        with sqlite3.connect(path) as file:
+            file.execute("DELETE FROM format")  # killed before the rung was kept
+        assert decide(fake, path) == said
+        assert fake.requests == 3
+        cassette = Cassette(path, mode="replay-only", scenario="s")
+        assert [(one["calls"], one["failures"]) for one in cassette.totals()] == [(1, 0)]
+        cassette.close()
+
+
+def test_a_request_that_is_refused_in_every_form_fails_alone_and_condemns_no_form(tmp_path):
+    path = tmp_path / "calls.sqlite"
+    long = lambda number, body: status(400, message="too long") if number <= 3 else None  # noqa: E731
+    with FakeEndpoint(reply=lambda body: GOOD, faults=long) as fake:
+        assert decide(fake, path) == Failure("HTTP 400")
+        assert decide(fake, path, turn=4).events[0][1]["rung"] == 0
+        assert decide(fake, path, "replay-only") == Failure("HTTP 400")
+        assert fake.requests == 4
 
 
 def test_what_cannot_be_read_is_shown_its_error_and_told():

@@ -56,6 +56,7 @@ class Tally:
     calls: int = 0
     served: int = 0
     failures: int = 0
+    refused: int = 0  # forms that the endpoint did not take
     attempts: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
@@ -105,7 +106,7 @@ class Calls:
 
         Raises
         ------
-        CallError : it failed for good, which is recorded too
+        CallError : it failed for good, or its form was refused, which is recorded too
         StopError : the run has to stop
         ReplayError : replay-only, and it is not recorded
         UsageError : a key is missing, or a price that --max-cost needs
@@ -244,8 +245,7 @@ class Calls:
             before=before,
             after=after,
         )
-        if isinstance(tried.error, RefusedFormatError):
-            raise tried.error  # asked again in another form; the rung is what is recorded
+        refused = isinstance(tried.error, RefusedFormatError)
         done = tried.completion
         entry = Entry(
             completion=done,
@@ -254,8 +254,9 @@ class Calls:
             latency_s=tried.latency_s,
             attempts=tried.attempts,
             failures=tried.failures,
+            refused=refused,
         )
-        if tried.error is not None and await self._is_the_end(model, key, tried.error):
+        if tried.error and not refused and await self._is_the_end(model, key, tried.error):
             raise self.stopped or tried.error
         await self.cassette.keep_call(
             key, entry, model=model, seat=seat, sample=sample, request=request,
@@ -274,11 +275,11 @@ class Calls:
         bound = self._limiter(model).limits.failures_in_a_row
         if len(failed) < bound:
             return False
+        last = f"{error.reason}: {error.detail}".rstrip(": ")
         self.stop(
             StopError(
-                f"{model.endpoint}: {len(failed)} calls in a row failed, the last with: "
-                f"{error.reason}; what was answered is recorded: go on with --resume once the "
-                "endpoint is well again"
+                f"{model.endpoint}: {len(failed)} calls in a row failed, the last with: {last}; "
+                "what was answered is recorded: go on with --resume once the endpoint is well again"
             )
         )
         await self.cassette.forget_calls(failed)
@@ -293,6 +294,9 @@ class Calls:
         tally.calls += 1
         tally.attempts += entry.attempts
         tally.latency_s += entry.latency_s
+        if entry.refused:
+            tally.refused += 1
+            return
         if entry.completion is None:
             tally.failures += 1
             return
@@ -327,7 +331,7 @@ class Calls:
 
 def _call(entry: Entry, *, served: bool) -> Call:
     if entry.completion is None:
-        raise FinalError(entry.reason)
+        raise (RefusedFormatError if entry.refused else FinalError)(entry.reason)
     return Call(
         completion=entry.completion,
         cost_usd=entry.cost_usd,

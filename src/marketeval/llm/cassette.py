@@ -30,6 +30,7 @@ from marketeval.llm.client import Completion, Message, Model, Parameters, Schema
 Mode = Literal["record", "replay-only", "off"]
 MODES: Sequence[Mode] = ("record", "replay-only", "off")
 VERSION = 2
+REFUSED = "refused"  # the finish of a call that was asked again in another form
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS scenario (
@@ -43,7 +44,7 @@ CREATE TABLE IF NOT EXISTS call (
   seat          TEXT NOT NULL,   -- who asked first
   sample        TEXT NOT NULL,
   request       TEXT NOT NULL,   -- canonical JSON
-  response      TEXT,            -- null: failed for good
+  response      TEXT,            -- null: failed for good, or refused and asked in another form
   finish        TEXT,
   input_tokens  INTEGER,
   output_tokens INTEGER,
@@ -82,6 +83,7 @@ class Entry:
     latency_s: float = 0.0
     attempts: int = 1
     failures: tuple[str, ...] = ()
+    refused: bool = False  # the endpoint did not take the form that was asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +176,7 @@ class Cassette:
             latency_s=latency,
             attempts=attempts,
             failures=tuple(json.loads(failures)),
+            refused=finish == REFUSED,
         )
 
     async def keep_call(
@@ -193,7 +196,9 @@ class Cassette:
             "INSERT OR REPLACE INTO call VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (
                 key, model.endpoint, model.name, seat, sample, request,
-                done and done.text, done and done.finish, done and done.input_tokens,
+                done and done.text,
+                done.finish if done else REFUSED if entry.refused else None,
+                done and done.input_tokens,
                 done and done.output_tokens, done and done.cached_tokens, entry.cost_usd,
                 entry.latency_s, entry.attempts, json.dumps(entry.failures),
                 entry.reason or None, time.time(),
@@ -257,12 +262,15 @@ class Cassette:
         """Calls, failures, attempts, tokens, cost and mean latency per seat, endpoint and model.
 
         `cost_usd` sums what is priced; `unpriced` counts the calls that are not (any: as SQL).
+        Refused forms are no calls: nothing was answered, and nothing is paid for.
         """
         rows = self._all(
             "SELECT seat, endpoint, model, count(*), sum(response IS NULL), sum(attempts), "
             "sum(input_tokens), sum(output_tokens), sum(cost_usd), "
             "sum(cost_usd IS NULL AND response IS NOT NULL), avg(latency_s) "
-            "FROM call GROUP BY seat, endpoint, model ORDER BY seat, endpoint, model"
+            "FROM call WHERE finish IS NOT ? "
+            "GROUP BY seat, endpoint, model ORDER BY seat, endpoint, model",
+            REFUSED,
         )
         names = (
             "seat", "endpoint", "model", "calls", "failures", "attempts", "input_tokens",

@@ -3,7 +3,7 @@
     CallError             a call without an answer (what an agent turns into a `Failure`)
     ├── TransientError        worth another try: 408, 409, 425, 429, 5xx, connection, silence
     └── FinalError            the same request would fail again
-        ├── RefusedFormatError    the endpoint does not take this kind of structured output
+        ├── RefusedFormatError    a request for structured output was refused
         └── NonsenseError         answered, but never in the form asked for (`llm.structured`)
     StopError             the run has to stop here, resumably (a `core.errors.RunError`)
 
@@ -129,7 +129,7 @@ class FinalError(CallError):
 
 
 class RefusedFormatError(FinalError):
-    """The endpoint does not take the structured output asked for."""
+    """The endpoint refused a request for structured output: that, or the request itself."""
 
 
 class NonsenseError(FinalError):

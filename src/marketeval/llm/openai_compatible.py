@@ -30,8 +30,8 @@ from marketeval.llm.client import (
 from marketeval.llm.connection import Connection, ConnectionFailedError, Reply
 
 TRANSIENT = frozenset({408, 409, 425, 429})  # and every 5xx
+REFUSALS = frozenset({400, 404, 415, 422})  # may mean the form asked for: endpoints word it freely
 _SECRET_HEADERS = ("authorization", "api-key", "apikey", "token", "cookie", "secret")
-_FORMAT_WORDS = ("response_format", "json_schema", "json_object", "schema", "grammar")
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +259,8 @@ def _of_status(
     detail = scrubbed(_said(reply), hidden)[:500]
     if reply.status in TRANSIENT or reply.status >= 500:
         return TransientError(reason, detail=detail, retry_after_s=_retry_after(reply.headers))
-    if schema is not None and reply.status in (400, 404, 415, 422):
-        said = detail.lower()
-        if any(word in said for word in _FORMAT_WORDS):
-            return RefusedFormatError(reason, detail=detail)
+    if schema is not None and reply.status in REFUSALS:
+        return RefusedFormatError(reason, detail=detail)
     return FinalError(reason, detail=detail)
 
 

@@ -1,7 +1,8 @@
 """Structured answers as a ladder: strict JSON schema, JSON mode, the schema in the prompt.
 
-An endpoint that refuses a rung is asked on the next one, and the rung it takes is kept in the
-cassette, so that nobody asks twice and a replay asks the same. An answer that cannot be read is
+An endpoint that refuses a rung is asked on the next one, whatever it says of the reason: endpoints
+word it freely. Refusals stand in the cassette, and so does the rung that was taken in the end, so
+that nobody asks twice and a replay asks the same. An answer that cannot be read is
 shown its error, at most twice. Which rung was used and what could not be read is handed to the
 caller: it belongs in the event log.
 """
@@ -79,20 +80,21 @@ async def ask(
     schema = strict(schema)
     told = json.dumps(schema, sort_keys=True)
     name = hashlib.sha256(told.encode()).hexdigest()[:16]
-    rungs = RUNGS
     known = calls.cassette.rung(model, name)
-    if known in RUNGS:
-        rungs = RUNGS[RUNGS.index(known) :]
-    for rung in rungs:
+    start = RUNGS.index(known) if known in RUNGS else 0
+    for rung in RUNGS[start:]:
         try:
-            parsed = await _on(
+            parsed: Parsed[T] | UnreadableError = await _on(
                 rung, calls, model, messages, schema, told, read, seat, sample, parameters
             )
+        except UnreadableError as error:
+            parsed = error
         except RefusedFormatError:
-            if rung == RUNGS[-1]:
-                raise
-            await calls.cassette.keep_rung(model, name, RUNGS[RUNGS.index(rung) + 1])
-            continue
+            continue  # or the request itself: then the last rung fails, and no rung is kept
+        if rung != RUNGS[start] and calls.cassette.mode == "record":
+            await calls.cassette.keep_rung(model, name, rung)
+        if isinstance(parsed, UnreadableError):
+            raise parsed
         return parsed
     raise UnreadableError("prompt", ["no rung of structured output is left"])
 

@@ -54,7 +54,8 @@ def used(tallies: Mapping[str, Tally]) -> list[str]:
         mean = one.latency_s / one.calls if one.calls else 0.0
         lines.append(
             f"{seat}: {one.calls} calls ({one.served} served from the cassette, {one.failures} "
-            f"failed), {one.input_tokens}+{one.output_tokens} tokens, {price}, {mean:.2f} s a call"
+            f"failed{f', {one.refused} refused in that form' if one.refused else ''}), "
+            f"{one.input_tokens}+{one.output_tokens} tokens, {price}, {mean:.2f} s a call"
         )
     return lines
 
