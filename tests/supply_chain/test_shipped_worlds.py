@@ -6,9 +6,6 @@ import polars as pl
 import pytest
 from played import Scripted, bid, offer, play
 
-from marketeval.core.errors import ScenarioError
-from marketeval.experiments.assembly import assemble
-from marketeval.experiments.scenario import check, override, read_tree
 from marketeval.markets.supply_chain.prompts import NAMES, prompt_hash
 from marketeval.markets.supply_chain.scenario import PRESETS, SupplyChain
 from marketeval.metrics.base import evaluate, parse_metric
@@ -105,7 +102,7 @@ def test_the_prompts_have_the_form_the_paper_shows():
     assert "you win item4: 19, item8: 1, cost 4850" in second
     assert "Current inventory: item4: 19, item8: 1" in retail
     assert "- you: slogan <<Luxury and value, redefined!>> item4 200" in later
-    assert "Output ONLY valid, parseable JSON" in seat.heard[0].instructions
+    assert "Answer with one JSON object and nothing else" in seat.heard[0].instructions
     assert "3 times an item's base price" in seat.heard[2].instructions
 
 
@@ -166,10 +163,3 @@ def test_many_items_by_one_number():
     assert len(SupplyChain(items=200).items) == 200
     log = play({"items": 30, "horizon": 1}, {"s": "heuristic:markup"})
     assert log.scan("item").collect().height == 30
-
-
-def test_a_model_in_a_retailers_seat_is_refused_rather_than_left_idle():
-    tree = read_tree("market-bench")
-    override(tree, "seats.reserve-1.agent", "http://127.0.0.1:9/v1#model")
-    with pytest.raises(ScenarioError, match="models cannot play yet"):
-        assemble(check(tree))

@@ -31,13 +31,12 @@ class Bid:
     items: Sequence[str] | None = None
 
     @classmethod
-    def read(cls, answer: str | Mapping[str, Any]) -> Self:  # any: JSON
+    def read(cls, answer: object) -> Self:
         """The bid in `{"bids": {"item1": {"qty": 10, "price": 51}}}`, as text or parsed.
 
         Raises ValueError if it is not of this form; lines are left to the market to check.
         """
-        found = first_object(answer) if isinstance(answer, str) else answer
-        lines = found.get("bids")
+        lines = _parsed(answer).get("bids")
         if not isinstance(lines, Mapping):
             raise ValueError("expected a JSON object with 'bids', an object of items")
         rows = [one if isinstance(one, Mapping) else {} for one in lines.values()]
@@ -63,23 +62,33 @@ class Offer:
     items: Sequence[str] | None = None
 
     @classmethod
-    def read(cls, answer: str | Mapping[str, Any]) -> Self:  # any: JSON
-        """The offer in `{"prices": {"item1": 75}, "slogan": "..."}`, as text or parsed."""
-        found = first_object(answer) if isinstance(answer, str) else answer
+    def read(cls, answer: object) -> Self:
+        """The offer in `{"prices": {"item1": 75}, "slogan": "..."}`, as text or parsed.
+
+        Raises ValueError if it is not of this form; prices are left to the market to check.
+        """
+        found = _parsed(answer)
         prices = found.get("prices")
         if not isinstance(prices, Mapping):
             raise ValueError("expected a JSON object with 'prices', an object of items")
+        listed = {str(name): price for name, price in prices.items() if price is not None}
         return cls(
-            items=[str(name) for name in prices],
-            price=list(prices.values()),
-            slogan=found.get("slogan") or "",
+            items=list(listed), price=list(listed.values()), slogan=found.get("slogan") or ""
         )
 
     @staticmethod
     def schema(items: Sequence[str]) -> dict[str, Any]:  # any: a JSON schema
-        """The JSON schema of `read`'s form for these items."""
-        prices = _object({name: {"type": "integer"} for name in items}, every=False)
+        """The JSON schema of `read`'s form for these items; an item at null is not listed."""
+        prices = _object({name: {"type": ["integer", "null"]} for name in items}, every=False)
         return _object({"prices": prices, "slogan": {"type": "string"}})
+
+
+def _parsed(answer: object) -> Mapping[str, Any]:  # any: JSON
+    """The object that an answer holds, as text or parsed; ValueError if it holds none."""
+    found = first_object(answer) if isinstance(answer, str) else answer
+    if not isinstance(found, Mapping):
+        raise ValueError(f"expected a JSON object, got {found!r:.60}")
+    return found
 
 
 def _object(properties: Mapping[str, Any], *, every: bool = True) -> dict[str, Any]:  # any: schema

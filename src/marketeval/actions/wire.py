@@ -50,6 +50,8 @@ def to_json(value: object) -> Json:
 def from_json(kind: type[Any], data: Json) -> Any:
     """An action of a declared type from JSON (any: the type that was asked for).
 
+    Its fields by name; or, where the type has a form of its own for answers (`read`), that form.
+
     Raises
     ------
     ValueError : it does not fit; the message says where
@@ -61,6 +63,8 @@ def from_json(kind: type[Any], data: Json) -> Any:
     hints = typing.get_type_hints(kind)
     known = {one.name: one for one in dataclasses.fields(kind)}
     strange = sorted(set(data) - set(known))
+    if strange and hasattr(kind, "read"):
+        return kind.read(data)
     if strange:
         raise ValueError(f"unknown field '{strange[0]}'; known: {', '.join(known)}")
     values = {name: _typed(name, hints[name], value) for name, value in data.items()}
@@ -71,7 +75,10 @@ def from_json(kind: type[Any], data: Json) -> Any:
 
 
 def request_json(request: Request) -> dict[str, Json]:
-    """A request as a decision endpoint is sent it (`agents.remote`)."""
+    """A request as a decision endpoint is sent it (`agents.remote`).
+
+    The schema is there only where the type of the action does not say it by itself.
+    """
     return {
         "seat": request.seat,
         "decision": request.decision,
@@ -84,6 +91,7 @@ def request_json(request: Request) -> dict[str, Json]:
         "news": to_json(request.news),
         "batch": to_json(request.batch),
         "privileged": to_json(request.privileged),
+        **({} if request.schema is None else {"schema": to_json(request.schema)}),
     }
 
 
@@ -99,11 +107,16 @@ def _typed(name: str, hint: Any, value: Json) -> Any:  # any: a type annotation
         if value is None:
             return None
         fitting = [one for one in options if not (one is str and not isinstance(value, str))]
+        if isinstance(value, list):  # where a list will do, it stays as it was written
+            lists = [one for one in fitting if typing.get_origin(one) is Sequence]
+            fitting = lists or fitting
         return _typed(name, (fitting or options)[0], value)
     if typing.get_origin(hint) is np.ndarray:
         kind = np.dtype(typing.get_args(typing.get_args(hint)[1])[0])
         if kind.kind == "f":
             value = _nan_for_null(value)
+        elif kind.kind == "i" and not _whole(value):
+            raise ValueError(f"expected whole numbers in '{name}', got {value!r:.60}")
         try:
             return np.array(value, kind)
         except (TypeError, ValueError, OverflowError):
@@ -112,6 +125,13 @@ def _typed(name: str, hint: Any, value: Json) -> Any:  # any: a type annotation
         return TypeAdapter(hint).validate_python(value)
     except ValueError as error:
         raise ValueError(f"{name}: {str(error).splitlines()[-1].strip()}") from None
+
+
+def _whole(value: Json) -> bool:
+    """Whether there are only whole numbers in lists of lists; numpy would cut off fractions."""
+    if isinstance(value, list):
+        return all(_whole(one) for one in value)
+    return isinstance(value, (int, float)) and float(value).is_integer()
 
 
 def _nan_for_null(value: Json) -> Json:

@@ -7,16 +7,17 @@
                  "funds": ..., "solvent": true},
      "reward": funds gained in the step, "return": funds gained from here to the end}
 
-Observations are the very texts that a model in the seat would have read: the run is played again
-with its own agents, which must be deterministic, and each episode is held to the recorded digest.
-Where the recorded action was no action, `action` is null and `valid` false.
+Observations are the very texts that a model in the seat read or would have read: the run is played
+again, with what models, programs and people answered taken from its cassette, and each episode is
+held to the recorded digest. Where there was no action, `action` is null and `valid` false.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,11 @@ import numpy as np
 import polars as pl
 
 from marketeval.actions.supply_chain import Bid, Briefing, Offer
-from marketeval.core.drive import lockstep
+from marketeval.core.drive import lockstep, lockstep_async
 from marketeval.core.errors import ReplayError, UsageError
 from marketeval.core.log import EventLog
-from marketeval.core.market import Action, Agent, Request
+from marketeval.core.market import Action, Agent, Noted, Request
+from marketeval.experiments import live
 from marketeval.experiments.assembly import assemble
 from marketeval.experiments.run_directory import RunDirectory
 
@@ -58,7 +60,7 @@ class Overheard:
     async def act(self, request: Request) -> Action:
         """The agent's answer."""
         answer = await self.agent.act(request)
-        self.kept.append((request, answer))
+        self.kept.append((request, answer.action if isinstance(answer, Noted) else answer))
         return answer
 
 
@@ -67,27 +69,54 @@ def write_trajectories(run: RunDirectory, target: Path, *, seed: int | None = No
 
     Raises
     ------
-    UsageError : a run of another family, or a seat whose answers cannot be had again
-    ReplayError : an episode came out differently
+    UsageError : a run of another family
+    ReplayError : an episode came out differently, or the cassette lacks an answer
     """
     if run.manifest.family != "supply_chain":
         raise UsageError(f"trajectories are of supply-chain runs; {run.path} is of another family")
-    experiment = assemble(run.scenario)
-    asked = [seat for seat, agent in experiment.seats.items() if not agent.deterministic]
-    if asked:
-        raise UsageError(f"seat '{asked[0]}' is not deterministic: its answers cannot be had again")
     digests = run.manifest.digests()
+    agents = {name: seat.agent for name, seat in run.scenario.seats.items()}
     half = target.with_name(f"{target.name}.half")
     with half.open("w", encoding="utf-8") as file:
-        for one in [seed] if seed is not None else run.seeds():
-            seats = {name: Overheard(agent) for name, agent in experiment.seats.items()}
-            log = EventLog(experiment.market.events)
-            if lockstep(experiment.market, seats, seed=one, log=log) != digests[one]:
+
+        def write(one: int, log: EventLog, seats: Mapping[str, Overheard]) -> None:
+            if log.digests[one] != digests[one]:
                 raise ReplayError(f"seed {one}: the episode differs from the recorded one")
-            agents = {name: seat.agent for name, seat in run.scenario.seats.items()}
             for row in _rows(one, log, seats, agents):
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+        _play_again(run, [seed] if seed is not None else run.seeds(), write)
     os.replace(half, target)
+
+
+def _play_again(
+    run: RunDirectory,
+    seeds: Sequence[int],
+    take: Callable[[int, EventLog, Mapping[str, Overheard]], None],
+) -> None:
+    """Play episodes once more, each seat overheard."""
+    experiment = assemble(run.scenario)
+
+    def overheard(agents: Mapping[str, Agent]) -> dict[str, Overheard]:
+        return {name: Overheard(agent) for name, agent in agents.items()}
+
+    if not live.is_live(experiment):
+        for seed in seeds:
+            seats, log = overheard(experiment.seats), EventLog(experiment.market.events)
+            lockstep(experiment.market, seats, seed=seed, log=log)
+            take(seed, log, seats)
+        return
+
+    async def everything() -> None:
+        asking = live.Asking(mode="replay-only")
+        async with live.opened(run.path, {"": run.scenario}, asking) as arms:
+            arm = arms[""]
+            for seed in seeds:
+                seats, log = overheard(arm.seats), EventLog(arm.experiment.market.events)
+                await lockstep_async(arm.experiment.market, seats, seed=seed, log=log)
+                take(seed, log, seats)
+
+    asyncio.run(everything())
 
 
 def _rows(
@@ -154,7 +183,7 @@ def _decision(
 
 
 def _plain(action: Action, items: Sequence[str]) -> dict[str, Any] | None:  # any: JSON
-    """An answer in the form that the prompts ask for."""
+    """An answer in the form that the prompts ask for; None where it is none of that form."""
     if isinstance(action, Bid):
         lines = zip(action.items or items, _list(action.quantity), _list(action.price), strict=True)
         return {"bids": {name: {"qty": q, "price": p} for name, q, p in lines if q}}

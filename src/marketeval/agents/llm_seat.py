@@ -7,6 +7,7 @@ market. A seat that plays is asked anew in each seed and turn: its sample index 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,7 +42,7 @@ class LLMSeat:
                 chat.model,
                 messages(request),
                 schema(request),
-                TypeAdapter(request.action).validate_python,
+                reader(request),
                 seat=chat.seat,
                 sample=f"{request.draws.seed}/{request.turn}",
                 parameters=chat.parameters,
@@ -56,16 +57,32 @@ class LLMSeat:
 
 
 def messages(request: Request) -> list[Message]:
-    """The request in words: the rules, then what the seat knows and what it has to decide."""
+    """The request in words: the rules, then what the seat knows and what it has to decide.
+
+    Where the rules say in which form to answer (they come with a schema), the briefing is the
+    whole prompt, as its family wrote it.
+    """
+    rules = [Message("system", request.instructions)] if request.instructions else []
+    only = _words("What only you know", request.privileged)
+    if request.schema is not None and _written(request.briefing):
+        told = "\n\n".join(part for part in (str(request.briefing), only) if part)
+        return [*rules, Message("user", told)]
     parts = [
         _words("What you know", request.briefing),
         _words("What is new", request.news),
-        _words("What only you know", request.privileged),
+        only,
         _words("What there is to decide, one row per decision", dict(request.batch)),
     ]
     told = "\n\n".join(part for part in parts if part) or "Decide."
-    rules = [Message("system", request.instructions)] if request.instructions else []
     return [*rules, Message("user", f"{told}\n\nYour decision: {request.decision}.")]
+
+
+def reader(request: Request) -> Callable[[Any], Action]:
+    """What makes an action of the JSON value of an answer, or raises ValueError (any: JSON)."""
+    read: Callable[[Any], Action] | None = getattr(request.action, "read", None)
+    if request.schema is not None and read is not None:
+        return read
+    return TypeAdapter(request.action).validate_python
 
 
 def schema(request: Request) -> dict[str, Any]:
@@ -75,6 +92,8 @@ def schema(request: Request) -> dict[str, Any]:
     ------
     ScenarioError : the action has none
     """
+    if request.schema is not None:
+        return dict(request.schema)
     try:
         return TypeAdapter(request.action).json_schema()
     except (PydanticSchemaGenerationError, TypeError):
@@ -87,9 +106,13 @@ def schema(request: Request) -> dict[str, Any]:
 def _words(title: str, value: object) -> str:
     if value is None or value == {}:
         return ""
-    written = isinstance(value, str) or hasattr(value, "payload")  # it has words of its own
-    text = str(value) if written else json.dumps(to_json(value), ensure_ascii=False)
+    text = str(value) if _written(value) else json.dumps(to_json(value), ensure_ascii=False)
     return f"{title}:\n{text}"
+
+
+def _written(value: object) -> bool:
+    """Whether it has words of its own."""
+    return isinstance(value, str) or hasattr(value, "payload")
 
 
 def structured_row(

@@ -49,13 +49,14 @@ class Person:
         for title, value in (
             ("rules", request.instructions),
             ("you know", request.briefing),
-            ("new", request.news),
+            ("new", None if request.news is request.briefing else request.news),
             ("to decide", dict(request.batch)),
         ):
             if value:
                 self._say(f"{title}:\n{_words(value)}\n")
-        fields = ", ".join(getattr(request.action, "__annotations__", {}))
-        self._say(f"answer as JSON with {fields}, or skip\n> ")
+        fields = f"with {', '.join(getattr(request.action, '__annotations__', {}))}"
+        form = fields if request.schema is None else "in the form that the rules show"
+        self._say(f"answer as JSON {form}, or skip\n> ")
 
     def _say(self, text: str) -> None:
         self.out.write(text)
@@ -90,8 +91,8 @@ async def _typed(read: Callable[[], str]) -> str:
 
 def _words(value: object) -> str:
     """Texts as they are, one per row of a batch; anything else as JSON."""
-    if isinstance(value, str):
-        return value
+    if isinstance(value, str) or hasattr(value, "payload"):  # it has words of its own
+        return str(value)
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         return "\n\n".join(value)
     return json.dumps(to_json(value), indent=1)

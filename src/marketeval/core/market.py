@@ -28,7 +28,9 @@ class Request:
     A seat without memory needs `instructions` and `briefing`; a conversation that is held open
     needs the `instructions` once and then the `news`. A request may carry a `batch`: columns of
     equal length, one row per decision, to be answered by an action with as many rows.
-    `privileged` knowledge reaches only agents that declare that they need it. The driver fills in
+    `privileged` knowledge reaches only agents that declare that they need it. `schema` is the JSON
+    schema of an answer where the type of the action does not say it by itself (which items there
+    are, say); such a type has a method `read` for answers of that form. The driver fills in
     `turn`, the place of the turn in its episode from 0, for agents that are not deterministic.
     """
 
@@ -42,6 +44,7 @@ class Request:
     news: Any = None  # any: as above
     batch: Mapping[str, Any] = field(default_factory=dict)  # any: arrays of any type
     privileged: Any = None  # any: as above
+    schema: Mapping[str, Any] | None = None  # any: a JSON schema
     turn: int = -1
 
 

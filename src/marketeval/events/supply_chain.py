@@ -8,7 +8,7 @@ and what came of it per item, never what each buyer saw: logs scale with decisio
 from __future__ import annotations
 
 from marketeval.core.log import Column, EventKind
-from marketeval.events.common import AGENT, LABEL, SEAT, STEP
+from marketeval.events.common import AGENT, LABEL, SEAT, STEP, STRUCTURED
 
 STAGES = ("procurement", "retail", "embedding")
 AT_PROCUREMENT, AT_RETAIL, AT_EMBEDDING = range(3)
@@ -237,5 +237,6 @@ ACCOUNT = EventKind(
 SHARED = (ECONOMY, RETAILER, ITEMS, TRIBES, EMBEDDER)
 EPISODE = (
     OFFER, BID, BID_LINE, FAULT, AWARD, LISTING, SLOGAN, RETAIL, ATTENTION, DEMAND, SHELF, ACCOUNT,
+    STRUCTURED,
 )  # fmt: skip
 KINDS = (*SHARED, *EPISODE)

@@ -45,12 +45,6 @@ def _assemble_family(scenario: Scenario, calls: Calls | None) -> Experiment:
         name: make_agent(seat.agent, seat=name, options=seat.options, calls=calls)
         for name, seat in seats.items()
     }
-    speaking = [name for name in competing if isinstance(agents[name], ModelSeat)]
-    if speaking and not getattr(family, "MODELS", True):
-        raise ScenarioError(
-            f"seat '{speaking[0]}': in family '{scenario.family}' models cannot play yet; use "
-            "heuristic:NAME or python:package.module:Class"
-        )
     market = family.build(
         scenario.market,
         [(name, seats[name].label or name) for name in competing],

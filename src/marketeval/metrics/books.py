@@ -68,8 +68,9 @@ def books(log: LogReader) -> Books:
 def read(log: LogReader) -> Books:
     """Columns: those of `account` and `shelf`; `asked` and `counted` (units asked in the final
     round, in all and in bids that count); `won`, `paid`, `worth` (units won, what was paid for
-    them, and their base value); `bids`, `overspent`, `invalid` (bids of all rounds); `answers`,
-    `silent` (retail answers, and those that were none)."""
+    them, and their base value); `bids`, `overspent`, `invalid`, `lines`, `void_lines` (of the bids
+    of all rounds); `answers`, `silent`, `listed`, `void_prices` (retail answers, those that were
+    none, prices that count and that do not)."""
     import polars as pl
 
     try:
@@ -103,7 +104,7 @@ def read(log: LogReader) -> Books:
         {
             "asked": pl.col("asked") * final,
             "valid": (state == "valid") & final,
-            "bids": pl.lit(1.0),
+            "bids": pl.col("round") >= 0,
             "overspent": state == OVERSPENT,
             "invalid": state == INVALID,
             "lines": pl.col("lines"),
@@ -118,7 +119,15 @@ def read(log: LogReader) -> Books:
             "worth": pl.col("won") * pl.col("base_price"),
         },
     )
-    add(log.scan("retail"), {"answers": pl.lit(1.0), "silent": ~pl.col("valid")})
+    add(
+        log.scan("retail"),
+        {
+            "answers": pl.col("step") >= 0,
+            "silent": ~pl.col("valid"),
+            "listed": pl.col("listed"),
+            "void_prices": pl.col("void_lines"),
+        },
+    )
     return Books(
         every,
         table["seat"].to_list(),

@@ -190,6 +190,19 @@ class InvalidRate(Kept):
         return Part(ratio(bad, asked), [(asked == 0, "was not asked")])
 
 
+@metric
+class VoidLineRate(Kept):
+    """Lines that do not count (an unknown item, a bid below the base price, a fraction, ...) over
+    all lines of its bids of every round and of its offers."""
+
+    def measure(self, books: Books, log: LogReader) -> Part:
+        """The seats' rates."""
+        void = books.sums("void_lines", self.by) + books.sums("void_prices", self.by)
+        lines = books.sums("lines", self.by) + books.sums("listed", self.by)
+        lines = lines + books.sums("void_prices", self.by)
+        return Part(ratio(void, lines), [(lines == 0, "no line was written")])
+
+
 def _requested(books: Books, metric: FillRate | StockoutRate | PartialRate) -> Floats:
     names = ["sold", "partial", "empty_listed"]
     if metric.scope == "visible":

@@ -36,6 +36,7 @@ BOARD: dict[str, tuple[str, int]] = {
 CONDUCT: dict[str, tuple[str, int]] = {
     "OverbidRate": ("Overbid", 3),
     "InvalidRate": ("Invalid", 3),
+    "VoidLineRate": ("Void lines", 3),
     "CapitalEfficiency": ("Capital eff.", 3),
     "Drawdown": ("Drawdown", 3),
     "WinShare": ("Win share", 3),

@@ -17,8 +17,7 @@ from marketeval.events import supply_chain as events
 Integers = NDArray[np.int64]
 Fault = tuple[str, str]
 
-LARGEST = 2**31 - 1  # of a quantity or bid price; more is read as this
-HIGHEST = 10**12  # retail price
+HIGHEST = 10**12  # of a quantity or price; more is read as this
 CHARACTERS = 20  # per allowed word, for slogans without spaces
 
 
@@ -75,8 +74,10 @@ class Desk:
             sheet.state = events.INVALID_FORMAT
             sheet.reason = "expected a quantity and a price per item"
             return sheet
-        if action.items is None and _whole_numbers(action.quantity, action.price):
-            self._bid_arrays(sheet, action, reserve)
+        arrays = _whole_numbers(action.quantity, action.price) if action.items is None else None
+        if arrays is not None:
+            quantity, price = arrays
+            self._bid_arrays(sheet, quantity, price, reserve)
         else:
             self._bid_lines(sheet, action, reserve)
         sheet.commitment = float(sheet.quantity.astype(np.float64) @ sheet.price)
@@ -97,8 +98,9 @@ class Desk:
         if not self._whole(action, action.price):
             shelf.valid, shelf.reason = False, "expected a price per item"
             return shelf
-        if action.items is None and _whole_numbers(action.price):
-            prices = np.asarray(action.price, np.int64)
+        arrays = _whole_numbers(action.price) if action.items is None else None
+        if arrays is not None:
+            (prices,) = arrays
             shelf.faults += [
                 ("not_positive", f"{self._names[x]}: {prices[x]}")
                 for x in np.flatnonzero(prices < 0).tolist()
@@ -109,6 +111,8 @@ class Desk:
                 price = _number(value)
                 if isinstance(price, str):
                     shelf.faults.append((price, what))
+                elif price == 0 and action.items is None:
+                    continue  # not listed
                 elif price <= 0:
                     shelf.faults.append(("not_positive", what))
                 else:
@@ -124,9 +128,10 @@ class Desk:
             return False
         return sizes == {len(self._names if action.items is None else action.items)}
 
-    def _bid_arrays(self, sheet: Sheet, bid: Bid, reserve: Integers) -> None:
-        quantity = np.minimum(np.asarray(bid.quantity, np.int64), LARGEST)
-        price = np.minimum(np.asarray(bid.price, np.int64), LARGEST)
+    def _bid_arrays(
+        self, sheet: Sheet, quantity: Integers, price: Integers, reserve: Integers
+    ) -> None:
+        quantity, price = np.minimum(quantity, HIGHEST), np.minimum(price, HIGHEST)
         sheet.lines = int(np.count_nonzero(quantity))
         positive = quantity > 0
         fine = positive & (price >= reserve)
@@ -134,7 +139,7 @@ class Desk:
         if np.count_nonzero(fine) < sheet.lines:
             for x in np.flatnonzero((quantity != 0) & ~fine).tolist():
                 kind = "negative" if quantity[x] < 0 or price[x] < 0 else "below_reserve"
-                sheet.faults.append((kind, f"{self._names[x]}: {quantity[x]} at {price[x]}"))
+                sheet.faults.append((kind, f"{self._names[x]}: ({quantity[x]}, {price[x]})"))
         sheet.quantity, sheet.price = np.where(fine, quantity, 0), np.where(fine, price, 0)
 
     def _bid_lines(self, sheet: Sheet, bid: Bid, reserve: Integers) -> None:
@@ -195,8 +200,18 @@ def clean(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in whole).split())
 
 
-def _whole_numbers(*columns: object) -> bool:
-    return all(isinstance(one, np.ndarray) and one.dtype.kind == "i" for one in columns)
+def _whole_numbers(*columns: object) -> list[Integers] | None:
+    """The columns as arrays if all that they hold are whole numbers, in whatever form."""
+    found = []
+    for one in columns:
+        if not isinstance(one, np.ndarray):
+            if not isinstance(one, (list, tuple)) or any(type(value) is not int for value in one):
+                return None
+            one = np.array([max(min(value, HIGHEST), -HIGHEST) for value in one], np.int64)
+        if one.dtype.kind != "i" or one.ndim != 1:
+            return None
+        found.append(one.astype(np.int64, copy=False))
+    return found
 
 
 def _number(value: object) -> int | str:

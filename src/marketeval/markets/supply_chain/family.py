@@ -14,13 +14,12 @@ Spec = SupplyChain
 KINDS: Sequence[EventKind] = events.KINDS
 SHARED: Sequence[EventKind] = events.SHARED
 SERVICES: Mapping[str, str] = {EMBEDDER: "embedder:lexical"}  # seats that do not compete
-MODELS = False  # bids and offers have no schema of their own yet, so no model is asked for one
 DEFAULT_METRICS: Sequence[str] = (
     # Table 2 of the paper, in its order
     "NPM", "Profit", "RAR", "IEI", "StockoutRate", "BidEfficiency", "OSI", "FillRate", "MMS",
     # what must stand beside them, and their parts
     "UnitsSold", "Revenue", "PartialRate", "WinShare", "PriceDiscipline", "OverbidRate",
-    "InvalidRate", "CapitalEfficiency", "Drawdown", "LanguageLeverage", "Funds",
+    "InvalidRate", "VoidLineRate", "CapitalEfficiency", "Drawdown", "LanguageLeverage", "Funds",
     "Profit(basis=accrual)",
     # section 4.3
     "ProfitCorrelation(BidEfficiency)", "ProfitCorrelation(FillRate)",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -269,7 +269,12 @@ class SupplyChainMarket:
             briefing=briefing,
             news=briefing,
             privileged=self._personas if seat in self.privileged else None,
+            schema=self._schemas[stage],
         )
+
+    @cached_property
+    def _schemas(self) -> dict[str, dict[str, Any]]:  # any: JSON schemas
+        return {"procurement": Bid.schema(self._names), "retail": Offer.schema(self._names)}
 
     @cached_property
     def _personas(self) -> Personas:
