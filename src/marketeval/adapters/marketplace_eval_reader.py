@@ -67,7 +67,7 @@ def read_log(path: str | Path) -> LogReader:
     )
     log.shared("topic", topic=0, name="all")
     log.shared("question", question=list(questions.values()), item=list(questions), topic=0)
-    log.shared("segment", segment=0, name="users", weight=1.0)
+    log.shared("segment", segment=0, name="users", weight=1.0, seat="")
     bounds = [0, *sorted(set(entries.values())), horizon]
     if len(bounds) > 2:
         names = ["before", "after"] if len(bounds) == 3 else None

@@ -11,6 +11,7 @@ from marketeval.agents import llm_seat, llm_user
 from marketeval.agents.chat import Chat
 from marketeval.agents.judge import LLMJudge, Panel
 from marketeval.agents.models import ModelSeat
+from marketeval.agents.wording import Prompt
 from marketeval.core.market import Agent, Request
 from marketeval.llm.client import Message
 from marketeval.llm.structured import strict
@@ -55,6 +56,18 @@ def previews(agent: Agent, request: Request) -> Iterator[Preview]:
     elif isinstance(agent, ModelSeat):
         schema = strict(llm_seat.schema(request))
         yield _preview(agent.chat, llm_seat.messages(request), schema=schema)
+
+
+def prompts_of(agent: Agent) -> Iterator[Prompt]:
+    """The prompts that are data, of a seat that answers or grades; for the run's manifest."""
+    if isinstance(agent, Panel):
+        for one in agent.judges.values():
+            yield from prompts_of(one)
+    elif isinstance(agent, LLMJudge):
+        yield agent.prompt
+    elif isinstance(agent, ModelSeat):
+        yield agent.generator.plain
+        yield agent.generator.from_context
 
 
 def _preview(

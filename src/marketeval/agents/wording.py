@@ -23,13 +23,18 @@ class Prompt:
     @cached_property
     def hash(self) -> str:
         """The first 16 hexadecimal digits of the SHA-256 of the text."""
-        return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+        return hash_of(self.text)
 
     def fill(self, **values: str) -> str:
         """The text with every place filled; braces in the values stay as they are."""
         return re.sub(
             r"\{(\w+)\}", lambda found: values.get(found.group(1), found.group(0)), self.text
         )
+
+
+def hash_of(text: str) -> str:
+    """The first 16 hexadecimal digits of the SHA-256 of a prompt's text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def shipped() -> Sequence[str]:

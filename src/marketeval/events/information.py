@@ -65,7 +65,12 @@ QUESTIONS = EventKind(
 SEGMENTS = EventKind(
     "segment",
     "a kind of user",
-    (SEGMENT, NAME, Column("weight", "float64", "its share of the population", low=0)),
+    (
+        SEGMENT,
+        NAME,
+        Column("weight", "float64", "its share of the population", low=0),
+        Column("seat", "text", "the seat that chooses for its users; empty: its choice rule"),
+    ),
 )
 PHASE = EventKind(
     "phase",

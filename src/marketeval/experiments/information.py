@@ -10,8 +10,10 @@ import numpy as np
 
 from marketeval.agents.bernoulli import Bernoulli
 from marketeval.agents.models import ModelSeat
+from marketeval.agents.preview import prompts_of
 from marketeval.agents.recorded import Recorded
 from marketeval.agents.registry import make_agent
+from marketeval.agents.wording import hash_of
 from marketeval.core.errors import ScenarioError, UnknownNameError
 from marketeval.core.market import Agent
 from marketeval.experiments.entries import default_metrics, phases_between_entries, with_entries
@@ -21,6 +23,7 @@ from marketeval.experiments.outcomes import Outcomes, read_outcomes
 from marketeval.experiments.pool import Pool, read_pool
 from marketeval.experiments.scenario import Scenario, Seat, recorded_file
 from marketeval.llm.calls import Calls
+from marketeval.markets.information.choosers import RULES, rules
 from marketeval.markets.information.facts import Generator, Questions
 from marketeval.markets.information.market import JUDGE, InformationMarket
 from marketeval.metrics.base import parse_metric
@@ -53,7 +56,10 @@ def assemble_information(scenario: Scenario, calls: Calls | None) -> Experiment:
     check_sizes(scenario.market)
     check_seats(scenario, seats, agents)
     phases = scenario.phases or phases_between_entries(scenario, seats)
-    metrics = scenario.metrics or default_metrics(phases)
+    metrics = scenario.metrics or (
+        *default_metrics(phases),
+        *(("ChoiceFailureRate",) if choosing else ()),
+    )
     metrics = tuple(str(parse_metric(text)) for text in metrics)  # as they are read back
     check_ranges(metrics, phases, scenario.market.horizon)
     resolved = scenario.model_copy(
@@ -70,19 +76,20 @@ def assemble_information(scenario: Scenario, calls: Calls | None) -> Experiment:
         questions=_questions(outcomes, pool, scenario.market.questions),
         phases=[(one.name, one.start, one.stop) for one in phases],
     )
+    serving = {
+        name: make_agent(seat.agent, seat=name, options=seat.options, calls=calls)
+        for name, seat in (*choosing.items(), *judges.items())
+    }
+    told = [one for name, one in (*agents.items(), *serving.items()) if name not in choosing]
     return Experiment(
         scenario=resolved,
         market=market,
-        seats={
-            **agents,
-            **{
-                name: make_agent(seat.agent, seat=name, options=seat.options, calls=calls)
-                for name, seat in (*choosing.items(), *judges.items())
-            },
-        },
+        seats={**agents, **serving},
         hashes={
             **(outcomes.hashes if outcomes else {}),
             **({scenario.items: pool.hash} if pool else {}),
+            **{f"prompt {one.name}": one.hash for agent in told for one in prompts_of(agent)},
+            **({f"prompt {RULES}": hash_of(rules())} if choosing else {}),
         },
     )
 

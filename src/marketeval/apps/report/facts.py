@@ -16,6 +16,7 @@ import polars as pl
 from marketeval.core.errors import DataError, MarketevalError
 from marketeval.events.information import STATUSES
 from marketeval.metrics.base import TIDY, Metric, evaluate, parse_metric
+from marketeval.metrics.choices import choices
 from marketeval.metrics.concentration import HHI
 from marketeval.metrics.dynamics import FailureRate, SwitchRate
 from marketeval.metrics.ranking import KendallTau, Rank, SpearmanRho, StaticRank
@@ -326,18 +327,35 @@ def _changes(log: LogReader, agents: Sequence[Agent]) -> list[Change]:
 
 
 def _failures(log: LogReader, names: dict[str, str]) -> list[tuple[str, str, int, int]]:
-    counts = (
+    """Name, what happened, how often, out of how many: of systems, then of seats that choose.
+
+    What happened is the status and, of missing outcomes, the reason's beginning, up to a colon.
+    """
+    seats = log.scan("generator").select("agent", "seat").unique("agent")
+    every = log.scan("interaction").group_by("agent").len().join(seats, on="agent").collect()
+    asked = dict(every.select("seat", "len").iter_rows())
+    reasons = log.scan("missing").select("seed", "step", "slot", "reason")
+    failed = (
         log.scan("interaction")
-        .group_by("agent", pl.col("status").cast(pl.String))
+        .select("seed", "step", "slot", "agent", pl.col("status").cast(pl.String))
+        .filter(pl.col("status") != STATUSES[0])
+        .join(reasons, on=["seed", "step", "slot"], how="left")
+        .with_columns(pl.col("reason").str.split(":").list.first().str.strip_chars().fill_null(""))
+        .group_by("agent", "status", "reason")
         .len()
-        .join(log.scan("generator").select("agent", "seat").unique("agent"), on="agent")
+        .join(seats, on="agent")
+        .sort("agent", "status", "reason")
         .collect()
     )
-    asked = dict(counts.group_by("seat").agg(pl.col("len").sum()).iter_rows())
-    failed = counts.filter(pl.col("status") != STATUSES[0]).sort("agent", "status")
     return [
-        (names[seat], status, number, asked[seat])
-        for status, number, seat in failed.select("status", "len", "seat").iter_rows()
+        (names[seat], f"{status}: {reason}" if reason else status, number, asked[seat])
+        for seat, status, reason, number in failed.select(
+            "seat", "status", "reason", "len"
+        ).iter_rows()
+    ] + [
+        (f"{seat} (chooses for users)", "no valid choice", lost, every_choice)
+        for seat, lost, every_choice in choices(log)
+        if lost
     ]
 
 

@@ -239,10 +239,10 @@ def failure_table(facts: Facts) -> Table:
     ]
     rate = facts.numbers.pooled(FailureRate())
     caption = (
-        "Interactions that had no outcome, over all seeds; "
+        "Interactions that had no outcome, and choices of users that named nobody, over all seeds; "
         f"in all {both(rate, PERCENT)}% of the interactions failed."
     )
-    columns = ["System", "Status", ">Failed", ">Asked", ">Failed %"]
+    columns = ["System", "What happened", ">Failed", ">Asked", ">Failed %"]
     return Table("failures", caption, columns, rows)
 
 

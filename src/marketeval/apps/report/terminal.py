@@ -12,6 +12,7 @@ from marketeval.apps.report.tables import (
     Table,
     correlations,
     effect_table,
+    failure_table,
     phase_table,
     rank_table,
 )
@@ -60,6 +61,8 @@ def tables_text(facts: Facts) -> str:
     ranks = rank_table(facts, [last])
     ranks = replace(ranks, groups=[ranks.groups[0], (last.title, ranks.groups[1][1])])
     parts += ["", draw(ranks), "", _wrapped(f"{correlations(facts, last)}.")]
+    if facts.failures:
+        parts += ["", draw(failure_table(facts))]
     for control in facts.controls:
         story = map(_wrapped, hhi_story(facts, control))
         parts += ["", draw(effect_table(facts, control)), "", *story]

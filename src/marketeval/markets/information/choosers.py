@@ -26,6 +26,7 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 
+RULES = "user-v1"  # the prompt's name, with its version
 LAST = 5  # scores that are remembered one by one
 LONGEST_LABEL, LONGEST_QUESTION = 60, 2000  # characters in a briefing
 
@@ -197,7 +198,7 @@ class Choosers:
 def rules() -> str:
     """What a user that is an agent is told about its part."""
     folder = files("marketeval.markets.information") / "prompts"
-    return (folder / "user-v1.txt").read_text("utf-8").strip()
+    return (folder / f"{RULES}.txt").read_text("utf-8").strip()
 
 
 def _read(action: Action, sizes: Sequence[int]) -> tuple[Integers, list[str]]:

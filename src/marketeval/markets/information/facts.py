@@ -118,6 +118,7 @@ def introduce(facts: Facts, users: Population, log: EventLog) -> None:
         segment=np.arange(len(users.kinds)),
         name=[kind.name for kind in users.kinds],
         weight=[kind.weight for kind in users.kinds],
+        seat=[kind.agent or "" for kind in users.kinds],
     )
     if facts.phases:
         phases, starts, stops = zip(*facts.phases, strict=True)
