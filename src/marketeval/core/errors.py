@@ -7,7 +7,8 @@
     │   └── DataError           a table or file that is not what it should be (ValueError)
     ├── EventError          a market wrote an event its schema forbids (also a ValueError)
     └── RunError            a run that failed on its way; the command line exits with 1
-        └── ReplayError         a replayed episode differs from the recorded one
+        ├── ReplayError         a replayed episode differs from the recorded one
+        └── StoreError          a database that takes or gives nothing now
 
 A message says what was expected, what came, and what to do. What an *agent* does wrong is never
 an error here: it is a `Failure` (see `core.market`) and becomes an event.
@@ -63,6 +64,10 @@ class RunError(MarketevalError, RuntimeError):
 
 class ReplayError(RunError):
     """A replay asked for, or produced, something else than the recorded episode."""
+
+
+class StoreError(RunError):
+    """A database that takes or gives nothing now: gone, full, or broken."""
 
 
 def near_miss(name: str, known: Iterable[str]) -> str | None:

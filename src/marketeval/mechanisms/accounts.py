@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 BANK = "(bank)"  # stands for the world outside
@@ -50,6 +50,21 @@ class Accounts:
             raise ValueError(f"{payer} cannot pay {amount} cents of {self._balances[payer]}")
         self._balances[payer] -= amount
         self._balances[payee] += amount
+
+    def remember(self, name: str) -> Callable[[], None]:
+        """What puts an account, and the bank's, back to as they are now."""
+        before, bank, trusted = self._balances.get(name), self._balances[BANK], name in self._credit
+
+        def back() -> None:
+            self._balances[BANK] = bank
+            if before is None:
+                self._balances.pop(name, None)
+            else:
+                self._balances[name] = before
+            if not trusted:
+                self._credit.discard(name)
+
+        return back
 
     @property
     def balances(self) -> Mapping[str, int]:

@@ -273,6 +273,8 @@ SEND_CHECKS: Sequence[Check] = (_sender, _recipient, _length, _proposal, _paymen
 
 def _enter(state: State, profile: act.Profile) -> None:
     state.profiles[profile.id] = profile
+    if isinstance(profile, act.Business) or profile.id in state.public:
+        state.forget_catalogue()
     if isinstance(profile, act.Customer):
         state.public.pop(profile.id, None)  # it may have been a business before
     else:
@@ -281,7 +283,6 @@ def _enter(state: State, profile: act.Profile) -> None:
         if state.rules.stock is not None:
             for item in profile.menu_features:
                 state.stock.setdefault((profile.id, item), state.rules.stock)
-    state.forget_catalogue()
     if state.rules.books:
         buys = isinstance(profile, act.Customer)
         state.accounts.open(profile.id, state.rules.opening_balance if buys else 0)
