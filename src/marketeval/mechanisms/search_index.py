@@ -49,7 +49,9 @@ class _Postings:
     def __init__(self, owner: Integers, codes: NDArray[np.uint64]) -> None:
         self.terms, term = np.unique(codes, return_inverse=True)
         texts = np.int64(owner.max(initial=0) + 1)
-        pairs = np.unique(term.astype(np.int64) * texts + owner)
+        pairs = term.astype(np.int64) * texts + owner
+        pairs.sort()  # sorting many million numbers is faster than a hash table of them
+        pairs = pairs[np.diff(pairs, prepend=-1) != 0]
         self.texts = (pairs % texts).astype(np.int32)
         self.starts = np.searchsorted(pairs, np.arange(self.terms.size + 1) * texts)
 

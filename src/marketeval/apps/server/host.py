@@ -16,7 +16,7 @@ import time
 from array import array
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -33,8 +33,9 @@ from marketeval.markets.two_sided.journal import (
     read_line,
     write_line,
 )
-from marketeval.markets.two_sided.state import Entry, Refused, State
+from marketeval.markets.two_sided.state import Entry, Refused, State, catalogue_of
 from marketeval.markets.two_sided.undo import remember
+from marketeval.mechanisms.search import RULES, Catalogue, Wanted
 from marketeval.stores.base import Batch, Journal, Line, Note, Statement
 
 Json = dict[str, Any]  # any: parsed JSON
@@ -145,6 +146,7 @@ class Host:
     async def start(self) -> str:
         """Rebuild the state from the journal and begin to commit; a word on what was mended."""
         said = await self._replay()
+        await self._index("lexical")
         self._notes = await self.store.count_notes()
         self._committed, self._committed_row = self._number, self.state.rows
         self._task = asyncio.get_running_loop().create_task(self._commit_forever())
@@ -279,7 +281,9 @@ class Host:
 
     async def _read(self, caller: str, action: act.FetchMessages | act.Search) -> Entry:
         """Reads are answered from memory, once what they show is committed; their lines follow."""
-        if isinstance(action, act.FetchMessages) and action.after is not None:
+        if isinstance(action, act.Search):
+            await self._index(action.search_algorithm)
+        elif action.after is not None:
             after = max(self.row_at(action.after), action.after_index or 0)
             action = act.FetchMessages(
                 from_agent_id=action.from_agent_id,
@@ -300,6 +304,16 @@ class Host:
             while mail and self._committed_row < mail[-1].index:
                 await self._next_commit()
         return entry
+
+    async def _index(self, rule: str) -> None:
+        """Build the index of businesses beside the event loop, so that others are served."""
+        for _ in range(3):
+            if self.state.has_catalogue or rule not in RULES:
+                return
+            version = self.version
+            built = await asyncio.to_thread(_built, list(self.state.public.values()), rule)
+            if version == self.version:
+                self.state.take_catalogue(built)
 
     async def _again(
         self, known: tuple[bytes, Entry, asyncio.Future[None] | None], fingerprint: bytes
@@ -570,6 +584,13 @@ def check_about(found: Mapping[str, str], wanted: Mapping[str, str], where: str)
 def _fingerprint(action: act.Register | act.ProtocolAction) -> bytes:
     """What an action is known by: its content, so that it is the same after a restart."""
     return hashlib.blake2b(to_json(act.plain(action)), digest_size=16).digest()
+
+
+def _built(businesses: Sequence[act.Business], rule: str) -> tuple[Sequence[str], Catalogue]:
+    """An index that has answered once, so that nothing is left to be built or compiled."""
+    ids, catalogue = catalogue_of(businesses)
+    catalogue.search(rule, Wanted(query="warm", items=()), limit=10, page=1)
+    return ids, catalogue
 
 
 def _add(counts: dict[str, int], name: str) -> None:

@@ -7,7 +7,7 @@ replaying them over an empty state gives the state again.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -113,9 +113,17 @@ class State:
     def catalogue(self) -> tuple[Sequence[str], Catalogue]:
         """The businesses in order of registration and their index, built once per change."""
         if self._catalogue is None:
-            ids = list(self.public)
-            self._catalogue = ids, Catalogue([_listing(self.public[one]) for one in ids])
+            self._catalogue = catalogue_of(self.public.values())
         return self._catalogue
+
+    @property
+    def has_catalogue(self) -> bool:
+        """Whether the index is there, or would have to be built."""
+        return self._catalogue is not None
+
+    def take_catalogue(self, built: tuple[Sequence[str], Catalogue]) -> None:
+        """An index of the present businesses that was built elsewhere."""
+        self._catalogue = built
 
     def forget_catalogue(self) -> None:
         """The businesses have changed; the index is built anew when next needed."""
@@ -152,6 +160,12 @@ class State:
         return self.accounts.check() and all(
             self.accounts.covers(name, 0) for name in self.accounts.balances if name != BANK
         )
+
+
+def catalogue_of(businesses: Iterable[act.Business]) -> tuple[Sequence[str], Catalogue]:
+    """The ids of businesses and their index."""
+    known = list(businesses)
+    return [one.id for one in known], Catalogue([_listing(one) for one in known])
 
 
 def _listing(one: act.Business) -> Listing:
