@@ -16,9 +16,13 @@ from pydantic import AwareDatetime, Field, TypeAdapter
 
 T = TypeVar("T")
 Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Short = Annotated[str, Field(json_schema_extra={"maxLength": 300})]  # a hint for models, unchecked
-Words = Annotated[str, Field(json_schema_extra={"maxLength": 600})]  # likewise
-_FEW = Field(json_schema_extra={"maxItems": 10})  # likewise
+# Hints for models, unchecked: a small model fills whatever room its answer's form leaves it.
+Name = Annotated[str, Field(json_schema_extra={"maxLength": 80})]
+Short = Annotated[str, Field(json_schema_extra={"maxLength": 160})]
+Words = Annotated[str, Field(json_schema_extra={"maxLength": 600})]
+_TEXTS = Field(json_schema_extra={"maxItems": 10})
+_PAYMENTS = Field(json_schema_extra={"maxItems": 3})
+_LINES = Field(min_length=1, json_schema_extra={"maxItems": 20})
 Metadata = dict[str, Any]  # any: the protocol leaves its content open
 LARGEST = 1e12  # currency units that can be booked
 SearchRule = Literal["simple", "rnr", "filtered", "lexical", "optimal", "bm25", "hybrid"]
@@ -70,8 +74,8 @@ class TextMessage:
 class OrderItem:
     """One line of an order proposal."""
 
-    id: str
-    item_name: str
+    id: Name
+    item_name: Name
     quantity: Annotated[int, Field(ge=1)]
     unit_price: Price
 
@@ -171,7 +175,7 @@ class CustomerText:
     """A text to one business."""
 
     content: Words
-    to_business_id: str
+    to_business_id: Name
     type: Literal["text"] = "text"
 
 
@@ -179,8 +183,8 @@ class CustomerText:
 class CustomerPayment:
     """The payment of one proposal."""
 
-    proposal_message_id: str
-    to_business_id: str = ""
+    proposal_message_id: Name
+    to_business_id: Name = ""
     payment_method: Short | None = None
     delivery_address: Short | None = None
     payment_message: Short | None = None
@@ -191,8 +195,8 @@ class CustomerPayment:
 class CustomerMessages:
     """What a customer sends in one decision: texts first, then payments."""
 
-    text_messages: Annotated[tuple[CustomerText, ...], _FEW] = ()
-    pay_messages: Annotated[tuple[CustomerPayment, ...], _FEW] = ()
+    text_messages: Annotated[tuple[CustomerText, ...], _TEXTS] = ()
+    pay_messages: Annotated[tuple[CustomerPayment, ...], _PAYMENTS] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +215,7 @@ class BusinessText:
     """A text to one customer."""
 
     content: Words
-    to_customer_id: str = ""
+    to_customer_id: Name = ""
     type: Literal["text"] = "text"
 
 
@@ -219,13 +223,13 @@ class BusinessText:
 class BusinessProposal:
     """An order proposal to one customer; the market gives it its id."""
 
-    items: Annotated[tuple[OrderItem, ...], Field(min_length=1)]
+    items: Annotated[tuple[OrderItem, ...], _LINES]
     total_price: float
-    id: str = ""
-    to_customer_id: str = ""
-    special_instructions: str | None = None
-    estimated_delivery: str | None = None
-    expiry_time: str | None = None
+    id: Name = ""
+    to_customer_id: Name = ""
+    special_instructions: Short | None = None
+    estimated_delivery: Short | None = None
+    expiry_time: Short | None = None
     type: Literal["order_proposal"] = "order_proposal"
 
 
@@ -266,7 +270,7 @@ class OfferSeen:
 class CustomerBriefing:
     """All that a customer's seat knows, bounded in length; `str` of it is the text of a prompt.
 
-    `found` are the businesses its searches have shown, in the order shown; `asked` those it has
+    `found` are the businesses its searches have shown, those of the latest first; `asked` those it has
     written to; `offers` the proposals received, oldest first; `more_pages` whether the last search
     has further pages.
     """

@@ -22,7 +22,7 @@ def customer_text(known: CustomerBriefing, longest: int) -> str:
 
     The private prices and amenities stand only in the profile; the text holds the wish in words,
     as in the reference. `longest` is about how many characters it may have; the oldest lines of a
-    list go first.
+    list go first, of businesses not yet asked the lowest in rank.
     """
     profile = known.profile
     asked = [one for one in known.found if one.id in known.asked]
@@ -33,10 +33,9 @@ def customer_text(known: CustomerBriefing, longest: int) -> str:
         f"This is decision {known.step + 1} of at most {known.steps}.",
         _block(
             f"Businesses found, not yet asked (last search: page {known.search_page}{more})",
-            fresh,
-            longest,
+            _first(_told(fresh, longest), longest),
         ),
-        _block("Businesses you have written to", asked, longest),
+        _block("Businesses you have written to", _last(_told(asked, longest), longest)),
         "Proposals received:\n"
         + ("\n".join(_offer(one, longest) for one in known.offers) or "none"),
         "Latest events:\n" + (_lines(known.history, longest) or "none"),
@@ -70,12 +69,15 @@ def business_text(known: BusinessBriefing, longest: int) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _block(title: str, businesses: Sequence[Business], longest: int) -> str:
-    lines = [
+def _block(title: str, lines: str) -> str:
+    return f"{title}:\n{lines or 'none'}"
+
+
+def _told(businesses: Sequence[Business], longest: int) -> list[str]:
+    return [
         f"- {one.name} ({one.id}), rated {one.rating:.2f}: {_short(one.description, longest)}"
         for one in businesses
     ]
-    return f"{title}:\n{_last(lines, longest) or 'none'}"
 
 
 def _offer(one: OfferSeen, longest: int) -> str:
@@ -100,12 +102,22 @@ def _short(text: str, longest: int) -> str:
 
 def _last(lines: Sequence[str], longest: int) -> str:
     """As many of the last lines as there is room for."""
-    kept: list[str] = []
+    kept = _fitting(list(reversed(lines)), longest)
+    note = ["- (earlier ones left out)"] if len(kept) < len(lines) else []
+    return "\n".join([*note, *reversed(kept)])
+
+
+def _first(lines: Sequence[str], longest: int) -> str:
+    """As many of the first lines as there is room for."""
+    kept = _fitting(lines, longest)
+    note = ["- (later ones left out until these have been written to)"]
+    return "\n".join([*kept, *(note if len(kept) < len(lines) else [])])
+
+
+def _fitting(lines: Sequence[str], longest: int) -> Sequence[str]:
     room = longest // LIST_IN
-    for line in reversed(lines):
+    for place, line in enumerate(lines):
         room -= len(line) + 1
         if room < 0:
-            kept.append("- (earlier ones left out)")
-            break
-        kept.append(line)
-    return "\n".join(reversed(kept))
+            return lines[:place]
+    return lines

@@ -183,7 +183,8 @@ class Floor:
         if isinstance(result, Refused):
             return [f"the search was refused: {result.words}"]
         assert isinstance(result, Found)  # what a search that is not refused gives
-        one.found.update((hit.id, hit) for hit in result.businesses if hit.id not in one.found)
+        latest = {hit.id: one.found.get(hit.id, hit) for hit in result.businesses}
+        one.found = {**latest, **one.found}
         one.page, one.more = page, page < result.pages
         one.history.append(
             f"you searched for '{query}': page {page} of {result.pages}, {result.total} results"
