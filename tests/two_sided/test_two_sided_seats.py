@@ -320,7 +320,7 @@ def test_the_decisions_of_models_have_the_field_names_of_the_reference():
 
 
 def test_the_schema_tells_models_to_be_brief_and_nobody_is_refused_for_talking():
-    assert schema(CustomerAction)["properties"]["reason"]["maxLength"] == 300
+    assert schema(CustomerAction)["properties"]["reason"]["maxLength"] == 160
     assert read(CustomerAction, {"action_type": "check_messages", "reason": "x" * 999}).reason
 
 
