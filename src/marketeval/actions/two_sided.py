@@ -270,9 +270,9 @@ class OfferSeen:
 class CustomerBriefing:
     """All that a customer's seat knows, bounded in length; `str` of it is the text of a prompt.
 
-    `found` are the businesses its searches have shown, those of the latest first; `asked` those it has
-    written to; `offers` the proposals received, oldest first; `more_pages` whether the last search
-    has further pages.
+    `found` are the businesses its searches have shown, those of the latest first; `asked` those it
+    has written to; `offers` the proposals received, oldest first; `more_pages` whether the last
+    search has further pages.
     """
 
     profile: Customer

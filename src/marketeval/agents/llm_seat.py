@@ -20,7 +20,7 @@ from marketeval.core.errors import ScenarioError
 from marketeval.core.market import Action, Failure, Noted, Request
 from marketeval.events.common import RUNGS
 from marketeval.llm.client import CallError, Message
-from marketeval.llm.structured import UnreadableError, ask
+from marketeval.llm.structured import Parsed, UnreadableError, ask
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,12 +48,10 @@ class LLMSeat:
                 parameters=chat.parameters,
             )
         except UnreadableError as error:
-            return Noted(
-                Failure(error.reason), [structured_row(request, error.rung, error.failures)]
-            )
-        except CallError as error:
+            return Noted(Failure(error.reason), [structured_row(request, error)])
+        except CallError as error:  # no form of the answer is taken
             return Failure(error.reason)
-        return Noted(parsed.value, [structured_row(request, parsed.rung, parsed.failures)])
+        return Noted(parsed.value, [structured_row(request, parsed)])
 
 
 def messages(request: Request) -> list[Message]:
@@ -116,13 +114,16 @@ def _written(value: object) -> bool:
 
 
 def structured_row(
-    request: Request, rung: str, failures: tuple[str, ...]
+    request: Request, asked: Parsed[Any] | UnreadableError
 ) -> tuple[str, dict[str, Any]]:
     """The event `structured` of a request (any: as `EventLog.append` takes)."""
     return "structured", {
         "seat": request.seat,
         "decision": request.decision,
-        "rung": RUNGS.index(rung),
-        "unreadable": len(failures),
-        "reason": "; ".join(failures),
+        "rung": RUNGS.index(asked.rung),
+        "unreadable": len(asked.failures),
+        "reason": "; ".join(asked.failures),
+        "call": asked.name,
+        "input_tokens": -1 if asked.input_tokens is None else asked.input_tokens,
+        "output_tokens": -1 if asked.output_tokens is None else asked.output_tokens,
     }

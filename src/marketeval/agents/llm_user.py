@@ -61,10 +61,10 @@ class LLMUser:
                 parameters=chat.parameters,
             )
         except UnreadableError as error:
-            return -1, error.reason, structured_row(request, error.rung, error.failures)
+            return -1, error.reason, structured_row(request, error)
         except CallError as error:
             return -1, error.reason, None
-        return parsed.value, "", structured_row(request, parsed.rung, parsed.failures)
+        return parsed.value, "", structured_row(request, parsed)
 
 
 def messages(request: Request, row: int) -> list[Message]:

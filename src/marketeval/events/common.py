@@ -13,7 +13,7 @@ LABEL = Column("label", "text", "the name shown in tables and pictures")
 RUNGS = ("schema", "json", "prompt")
 STRUCTURED = EventKind(
     "structured",
-    "how a model was asked for an action in a form, and what of its answers could not be read",
+    "how a model was asked for an action, which of its answers could not be read, and its tokens",
     (
         SEAT,
         Column("decision", "text", "the kind of decision"),
@@ -22,5 +22,8 @@ STRUCTURED = EventKind(
         ),
         Column("unreadable", "int32", "answers that could not be read", low=0),
         Column("reason", "text", "what was wrong with them"),
+        Column("call", "text", "hash of the first call's sample index and messages"),
+        Column("input_tokens", "int64", "tokens sent in all; -1 if the endpoint states none", -1),
+        Column("output_tokens", "int64", "tokens answered in all; -1 as above", -1),
     ),
 )

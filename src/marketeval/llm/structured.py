@@ -20,6 +20,7 @@ from marketeval.llm.calls import Calls
 from marketeval.llm.client import (
     DEFAULTS,
     JSON_OBJECT,
+    CallError,
     Message,
     Model,
     NonsenseError,
@@ -38,7 +39,8 @@ NUDGES = 2
 class Parsed(Generic[T]):
     """A value that was read, how it was asked for, and what had to be asked again.
 
-    `cost_usd` sums over all calls that it took, None if any is unpriced; so does `latency_s`.
+    `cost_usd` sums over all calls that it took, None if any is unpriced; so do `latency_s` and the
+    tokens, which are None if the endpoint states none. `name` is that of the first call.
     """
 
     value: T
@@ -47,15 +49,41 @@ class Parsed(Generic[T]):
     calls: int
     cost_usd: float | None
     latency_s: float
+    name: str
+    input_tokens: int | None
+    output_tokens: int | None
 
 
 class UnreadableError(NonsenseError):
-    """No answer could be read; `failures` says why, one reason per answer."""
+    """No answer could be read; `failures` says why, one reason per answer, the rest as `Parsed`."""
 
-    def __init__(self, rung: Rung, failures: Sequence[str]) -> None:
+    def __init__(
+        self,
+        rung: Rung,
+        failures: Sequence[str],
+        *,
+        name: str = "",
+        input_tokens: int | None = None,
+        output_tokens: int | None = None,
+    ) -> None:
         super().__init__(f"unreadable answer: {failures[-1]}")
         self.rung = rung
         self.failures = tuple(failures)
+        self.name = name
+        self.input_tokens = input_tokens
+        self.output_tokens = output_tokens
+
+
+class UnansweredError(UnreadableError):
+    """A call failed for good, the first or one that asked again; `reason` is that of the call."""
+
+    def __init__(
+        self, rung: Rung, failures: Sequence[str], error: CallError, *, name: str = ""
+    ) -> None:
+        super().__init__(rung, [*failures, error.reason], name=name)
+        self.args = (error.reason,)
+        self.failures = tuple(failures)
+        self.reason, self.detail = error.reason, error.detail
 
 
 async def ask(
@@ -75,7 +103,8 @@ async def ask(
     Raises
     ------
     UnreadableError : no answer could be read, nudged or not
-    CallError, StopError, ... : as `Calls.complete`
+    UnansweredError : a call failed for good
+    StopError, ... : as `Calls.complete`
     """
     schema = strict(schema)
     told = json.dumps(schema, sort_keys=True)
@@ -97,6 +126,15 @@ async def ask(
             raise parsed
         return parsed
     raise UnreadableError("prompt", ["no rung of structured output is left"])
+
+
+def call_name(sample: str, messages: Sequence[Message]) -> str:
+    """What a call goes by in the event log: a hash of its sample index and its messages.
+
+    Unlike its key in the cassette it is the same whatever the address of the endpoint.
+    """
+    told = json.dumps([sample, *([one.role, one.text] for one in messages)], ensure_ascii=False)
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def strict(schema: Schema) -> dict[str, Any]:
@@ -168,13 +206,22 @@ async def _on(
     form = {"schema": schema, "json": JSON_OBJECT, "prompt": None}[rung]
     failures: list[str] = []
     cost: float | None = 0.0
-    latency = 0.0
+    latency, name = 0.0, call_name(sample, asked)
+    inputs: int | None = 0
+    outputs: int | None = 0
     while True:
-        call = await calls.complete(
-            model, asked, seat=seat, sample=sample, schema=form, parameters=parameters
-        )
+        try:
+            call = await calls.complete(
+                model, asked, seat=seat, sample=sample, schema=form, parameters=parameters
+            )
+        except RefusedFormatError:
+            raise
+        except CallError as error:
+            raise UnansweredError(rung, failures, error, name=name) from error
         cost = None if cost is None or call.cost_usd is None else cost + call.cost_usd
         latency += call.latency_s
+        inputs = _sum(inputs, call.completion.input_tokens)
+        outputs = _sum(outputs, call.completion.output_tokens)
         text = call.completion.text
         try:
             value = read(read_json(text))
@@ -184,7 +231,9 @@ async def _on(
                 reason = f"cut off at {parameters.max_tokens} tokens; {reason}"
             failures.append(reason)
             if len(failures) > NUDGES:
-                raise UnreadableError(rung, failures) from None
+                raise UnreadableError(
+                    rung, failures, name=name, input_tokens=inputs, output_tokens=outputs
+                ) from None
             nudge = (
                 f"That could not be read: {reason}. Answer again, with one JSON value that fits "
                 f"this JSON schema and nothing else:\n{told}"
@@ -198,7 +247,14 @@ async def _on(
             calls=len(failures) + 1,
             cost_usd=cost,
             latency_s=latency,
+            name=name,
+            input_tokens=inputs,
+            output_tokens=outputs,
         )
+
+
+def _sum(so_far: int | None, more: int | None) -> int | None:
+    return None if so_far is None or more is None else so_far + more
 
 
 def _one_line(error: ValueError) -> str:

@@ -97,6 +97,7 @@ class Episode:
     messages: Sequence[tuple[int, int, str, str, str]]  # row, round, sender, recipient, kind
     searches: Sequence[tuple[int, int, str]]  # row, round, agent
     actions: Mapping[str, int]
+    day: int = 0
 
     @cached_property
     def received(self) -> Mapping[str, Sequence[Offer]]:
@@ -203,6 +204,7 @@ def episodes(log: LogReader) -> Sequence[tuple[int, int, Episode]]:
                     messages=[row[:5] for row in sent if not row[5]],
                     searches=list(looked),
                     actions={name: len(rows) for name, rows in counts.items() if rows},
+                    day=day,
                 )
                 found.append((seed, day, episode))
         return found

@@ -13,6 +13,7 @@ from marketeval.apps.report.facts import Numbers, Value
 from marketeval.apps.report.tables import Cell, Table
 from marketeval.apps.report.words import PRIVILEGED, interval, number
 from marketeval.core.errors import DataError
+from marketeval.experiments.exchanges import exchanges
 from marketeval.metrics.base import TIDY, evaluate, parse_metric
 from marketeval.metrics.bazaar import episodes, world
 from marketeval.metrics.resampling import paired_effect, summarise
@@ -39,6 +40,7 @@ OUTCOME = (
     ("RevenueHHI", "HHI of revenue", 3),
     ("AttackSuccess", "Payments that went to attackers", 3),
     ("MessagesPerPurchase", "Messages per purchase", 1),
+    ("TokensPerPurchase", "Tokens of models per purchase", 0),
     ("ProposalLatency", "Rounds from question to proposal", 2),
     ("ProposalsSeen", "Proposals before the customer at its last decision", 3),
     ("Refusals", "Actions refused by the rules", 0),
@@ -206,10 +208,11 @@ def _stories(run: RunDirectory) -> Sequence[tuple[str, str]]:
         if one == seed:
             unmet = dict(why_unmet(log, seed, episode))
             break
+    said = exchanges(run, seed)
     everybody = world(log).shoppers
     chosen = [*unmet, *(one for one in everybody if one not in unmet)][:STORIES]
     return [
         (f"{everybody[one].name} ({one})" + (f": {unmet[one]}" if one in unmet else ""),
-         story(log, seed=seed, customer=one))
+         story(log, seed=seed, customer=one, said=said))
         for one in chosen
     ]  # fmt: skip

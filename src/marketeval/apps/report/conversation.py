@@ -1,9 +1,12 @@
-"""One customer's story in a two-sided market, as text: what it decided, saw, heard and paid."""
+"""One customer's story in a two-sided market, as text: what it decided, saw, heard and paid.
+
+Where models decided and their calls are known, also what each was told and what it replied.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -14,11 +17,25 @@ from marketeval.metrics.bazaar import episodes, world
 from marketeval.metrics.tables import Remembering
 from marketeval.metrics.unmet import why_unmet
 
+if TYPE_CHECKING:
+    from marketeval.experiments.exchanges import Exchange
+    from marketeval.llm.recorded_calls import RecordedCall
+
 Line = tuple[int, int, str]  # round, place in the round, text
+AFTER = 10**9  # places after all rows of a round
 
 
-def story(log: LogReader, *, seed: int, customer: str, business: str | None = None) -> str:
+def story(
+    log: LogReader,
+    *,
+    seed: int,
+    customer: str,
+    business: str | None = None,
+    said: Sequence[Exchange] = (),
+) -> str:
     """Everything that happened to a customer in one episode, or between it and one business.
+
+    `said` are the calls of that episode's models, if any are to be shown.
 
     Raises UnknownNameError for a customer or business that the log does not know.
     """
@@ -43,6 +60,7 @@ def story(log: LogReader, *, seed: int, customer: str, business: str | None = No
             *(_searches(log, seed, customer) if business is None else ()),
             *_messages(log, seed, customer, business),
             *_silences(log, seed, customer, business),
+            *_prompts(said, customer, business),
         ),
         key=lambda one: one[:2],
     )
@@ -52,7 +70,7 @@ def story(log: LogReader, *, seed: int, customer: str, business: str | None = No
         if round_ != current:
             body.append(f"round {round_}")
             current = round_
-        body.append(f"  {text}")
+        body += [f"  {line}" for line in text.split("\n")]
     return "\n".join([*head, *body, "", *_outcome(log, seed, customer)])
 
 
@@ -86,10 +104,47 @@ def _decisions(log: LogReader, seed: int, customer: str, business: str | None) -
             why = f": {reason}" if reason else ""
             lines.append((round_, -1, f"[decision {number}] {kind}{why}"))
             if problem:
-                lines.append((round_, 10**9, f"    ! {problem}"))
+                lines.append((round_, AFTER, f"    ! {problem}"))
         elif toward == customer and problem and business in (None, agent):
-            lines.append((round_, 10**9, f"    ! {agent}, attempt {number}: {problem}"))
+            lines.append((round_, AFTER, f"    ! {agent}, attempt {number}: {problem}"))
     return lines
+
+
+def _prompts(said: Sequence[Exchange], customer: str, business: str | None) -> Sequence[Line]:
+    """What models were told and replied: the customer before its decision, businesses at the end
+    of the round; their standing instructions the first time only."""
+    lines: list[Line] = []
+    instructed: set[str] = set()
+    for one in said:
+        own = one.agent == customer
+        if not (own and business is None) and not (
+            one.toward == customer and business in (None, one.agent)
+        ):
+            continue
+        place = -2 if own else AFTER + 2
+        for number, call in enumerate(one.calls):
+            parts = [f"[prompt of {one.agent}]"] if not number else [f"[asked again: {one.agent}]"]
+            parts += _told(call, number, with_rules=one.agent not in instructed)
+            instructed.add(one.agent)
+            lines.append((one.round, place, "\n".join(parts)))
+    return lines
+
+
+def _told(call: RecordedCall, number: int, *, with_rules: bool) -> Sequence[str]:
+    """The new messages of a call and its reply, indented; a nudge repeats what went before."""
+    rules = [call.system] if call.system else []
+    rules += [one.text for one in call.messages if one.role == "system"]
+    new = [one.text for one in call.messages if one.role == "user"][number:]
+    tokens = (
+        ""
+        if call.input_tokens is None or call.output_tokens is None
+        else f" ({call.input_tokens} tokens read, {call.output_tokens} written)"
+    )
+    parts = [f"  | {line}" for text in (*(rules if with_rules else ()), *new)
+             for line in text.rstrip().split("\n")]  # fmt: skip
+    reply = call.response if call.response is not None else f"(no answer: {call.reason})"
+    parts.append(f"[reply of {call.model}{tokens}]")
+    return [*parts, *(f"  > {line}" for line in reply.rstrip().split("\n"))]
 
 
 def _searches(log: LogReader, seed: int, customer: str) -> Sequence[Line]:
@@ -143,7 +198,7 @@ def _messages(log: LogReader, seed: int, customer: str, business: str | None) ->
 
 def _silences(log: LogReader, seed: int, customer: str, business: str | None) -> Sequence[Line]:
     return [
-        (round_, 10**9 + 1, f"{name} gave no valid answer in {attempts} attempts: {problem}")
+        (round_, AFTER + 1, f"{name} gave no valid answer in {attempts} attempts: {problem}")
         for round_, name, to, attempts, problem in _of(
             log, "no_answer", seed, "round", "business", "customer", "attempts", "problem"
         )

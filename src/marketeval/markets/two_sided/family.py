@@ -31,8 +31,9 @@ DEFAULT_METRICS: Sequence[str] = (
     # what sellers gain
     "SellerRevenue", "SellerProfit", "CustomerSurplusShare", "RevenueHHI", "PaymentsReceived",
     # how it came about
-    "PaidByArrival", "PaidByPlace", "AttackSuccess", "MessagesPerPurchase", "ProposalLatency",
-    "ProposalsSeen", "ProposalValidity(discounts=true)", "UnmetNeeds", "Refusals",
+    "PaidByArrival", "PaidByPlace", "AttackSuccess", "MessagesPerPurchase", "TokensPerPurchase",
+    "ProposalLatency", "ProposalsSeen", "ProposalValidity(discounts=true)", "UnmetNeeds",
+    "Refusals",
 )  # fmt: skip
 
 

@@ -15,15 +15,21 @@ def command(
         str | None, typer.Option(help="Only what passed between it and this business.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="The episode [the first].")] = None,
+    prompts: Annotated[
+        bool, typer.Option("--prompts/--no-prompts", help="Show what models were told and replied.")
+    ] = True,
 ) -> None:
     """Show what one customer decided, saw, heard and paid, round by round."""
     from marketeval.apps.cli.inputs import open_log
     from marketeval.apps.report.conversation import story
     from marketeval.core.errors import UsageError
+    from marketeval.experiments.exchanges import exchanges
+    from marketeval.experiments.run_directory import RunDirectory
 
     opened = open_log(log)
     seeds = opened.seeds()
     if not seeds or (seed is not None and seed not in seeds):
         raise UsageError(f"{log} has no seed {seed}; it has {seeds}")
     chosen = seeds[0] if seed is None else seed
-    typer.echo(story(opened, seed=chosen, customer=customer, business=business))
+    said = exchanges(opened, chosen) if prompts and isinstance(opened, RunDirectory) else ()
+    typer.echo(story(opened, seed=chosen, customer=customer, business=business, said=said))
