@@ -104,7 +104,7 @@ def test_model_calls_in_the_logs_feed_the_statistics_and_the_audit(tmp_path):
         "metadata": {"agent_id": first["recipient"]},
     }  # fmt: skip
     path = tmp_path / "run.db"
-    write_database(log, path, seed=1, llm_calls=[call])
+    write_database(log, path, seed=1, llm_calls=[(0, call)])
     assert llm_statistics(path) == {
         "llm_providers": ["openai"], "llm_models": ["m"], "total_llm_calls": 1,
         "failed_llm_calls": 0,

@@ -19,6 +19,7 @@ from typing import Any
 import polars as pl
 
 from marketeval.actions import two_sided as act
+from marketeval.adapters.magentic_calls import is_call, statistics
 from marketeval.core.errors import DataError
 from marketeval.core.log import EventLog, LogReader
 from marketeval.events.two_sided import KINDS
@@ -37,11 +38,11 @@ _DIALOGUE = ("SendMessage", "FetchMessages", "Search")
 
 
 def write_database(
-    log: LogReader, path: Path, *, seed: int, llm_calls: Iterable[Json] = ()
+    log: LogReader, path: Path, *, seed: int, llm_calls: Iterable[tuple[int, Json]] = ()
 ) -> None:
     """Write one episode as the reference's SQLite file; the file must not be there yet.
 
-    `llm_calls` are log documents of model calls (specification, section 7), if there were any.
+    `llm_calls` are rounds and log documents of model calls (`magentic_calls`), if there were any.
     """
     profiles = dict(_profiles(log))
     rows = sorted(_actions(log, seed, profiles), key=lambda one: one[0])
@@ -55,12 +56,12 @@ def write_database(
             "INSERT INTO actions (rowid, id, created_at, data) VALUES (?, ?, ?, ?)",
             [(row, _uuid(seed, "action", row), moment(now), _dump(one)) for row, now, one in rows],
         )
-        notes = [*_notes(log, seed), *((0, 0, one) for one in llm_calls)]
+        notes = sorted([*llm_calls, *_notes(log, seed)], key=lambda one: one[0])
         database.executemany(
             "INSERT INTO logs (id, created_at, data) VALUES (?, ?, ?)",
             [
                 (_uuid(seed, "log", number), moment(now), _dump(one))
-                for number, (_, now, one) in enumerate(notes)
+                for number, (now, one) in enumerate(notes)
             ],
         )
 
@@ -96,13 +97,7 @@ def is_database(path: Path) -> bool:
 
 def llm_statistics(path: Path) -> Json:
     """The reference's keys on model calls, from the logs of its file."""
-    calls = [one["data"] for _, _, one in _read_tables(path)[2] if _is_call(one)]
-    return {
-        "llm_providers": sorted({str(one.get("provider")) for one in calls}),
-        "llm_models": sorted({str(one.get("model")) for one in calls}),
-        "total_llm_calls": len(calls),
-        "failed_llm_calls": sum(not one.get("success", True) for one in calls),
-    }
+    return statistics(one for _, _, one in _read_tables(path)[2])
 
 
 # ---- writing
@@ -245,21 +240,18 @@ def _messages(log: LogReader, seed: int) -> Iterator[tuple[int, int, str, Json, 
         yield row, now, agent, {**act.plain(action), "created_at": moment(now)}, refused
 
 
-def _notes(log: LogReader, seed: int) -> Iterator[Row]:
-    """Every decision as a log entry of its agent."""
+def _notes(log: LogReader, seed: int) -> Iterator[tuple[int, Json]]:
+    """Every decision, with its round, as a log entry of its agent."""
     columns = ("round", "agent", "toward", "kind", "reason", "problem")
     for now, agent, toward, kind, reason, problem in _of_seed(log, "decision", seed, *columns):
-        yield (
-            0,
-            now,
-            {
-                "level": "warning" if problem else "info",
-                "name": agent,
-                "message": problem or reason or kind,
-                "data": {"type": "decision", "decision": kind, "toward": toward or None},
-                "metadata": {"agent_id": agent},
-            },
-        )
+        document = {
+            "level": "warning" if problem else "info",
+            "name": agent,
+            "message": problem or reason or kind,
+            "data": {"type": "decision", "decision": kind, "toward": toward or None},
+            "metadata": {"agent_id": agent},
+        }
+        yield now, document
 
 
 def _document(agent: str, name: str, parameters: Json, result: Json) -> Json:
@@ -421,7 +413,7 @@ def _seen(
             [one["data"].get("prompt"), one["data"].get("response")]
         )
         for _, _, one in logs
-        if _is_call(one) and "agent_id" in (one.get("metadata") or {})
+        if is_call(one) and "agent_id" in (one.get("metadata") or {})
     }
     known = {one.id for one in customers} & set(last)
     for row, _, document in actions:
@@ -430,10 +422,6 @@ def _seen(
         to = parameters.get("to_agent_id")
         if to in known and message.get("type") == "order_proposal" and message["id"] in last[to]:
             log.append("in_last_briefing", customer=to, row=row)
-
-
-def _is_call(document: Json) -> bool:
-    return (document.get("data") or {}).get("type") == "llm_call"
 
 
 def _time(text: str) -> datetime:

@@ -64,10 +64,13 @@ def _csv(run: RunDirectory, seed: int | None, target: Path) -> None:
 
 def _magentic(run: RunDirectory, seed: int | None, target: Path) -> None:
     from marketeval.adapters.magentic import write_database
+    from marketeval.adapters.magentic_calls import call_documents
+    from marketeval.experiments.exchanges import exchanges
 
     if run.manifest.family != "two_sided":
         raise UsageError(f"magentic is for two-sided markets; this run is {run.manifest.family}")
-    write_database(run, target, seed=run.seeds()[0] if seed is None else seed)
+    chosen = run.seeds()[0] if seed is None else seed
+    write_database(run, target, seed=chosen, llm_calls=call_documents(exchanges(run, chosen)))
 
 
 def _trajectories(run: RunDirectory, seed: int | None, target: Path) -> None:

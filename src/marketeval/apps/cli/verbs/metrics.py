@@ -70,7 +70,10 @@ def _analysis(path: Path, log: LogReader, seed: int | None) -> str:
     import json
 
     from marketeval.adapters.magentic import is_database, llm_statistics
+    from marketeval.adapters.magentic_calls import call_documents, statistics
     from marketeval.core.errors import UsageError
+    from marketeval.experiments.exchanges import exchanges
+    from marketeval.experiments.run_directory import RunDirectory
     from marketeval.metrics.analytics import analytics
 
     if not _is_two_sided(log):
@@ -78,7 +81,10 @@ def _analysis(path: Path, log: LogReader, seed: int | None) -> str:
     seeds = log.seeds()
     if not seeds or (seed is not None and seed not in seeds):
         raise UsageError(f"{path} has no seed {seed}; it has {seeds}")
-    found = analytics(log, seeds[0] if seed is None else seed)
-    if path.is_file() and is_database(path):
+    chosen = seeds[0] if seed is None else seed
+    found = analytics(log, chosen)
+    if isinstance(log, RunDirectory):
+        found |= statistics(one for _, one in call_documents(exchanges(log, chosen)))
+    elif path.is_file() and is_database(path):
         found |= llm_statistics(path)
     return json.dumps(found, indent=1, ensure_ascii=False)
