@@ -267,10 +267,21 @@ RATED = EventKind(
     "a business's rating at the start of a day, where days repeat",
     (ROUND, BUSINESS, Column("rating", "float64", "the new rating")),
 )
+EMBEDDED = EventKind(
+    "embedded",
+    "texts that were turned into vectors for searches by meaning",
+    (
+        ROUND,
+        Column("texts", "int32", "how many", low=1),
+        Column("embedder", "text", "the embedder's id; empty if it gave nothing"),
+        Column("sha256", "text", "hash of its weights or of its code and data"),
+        Column("problem", "text", "what was wrong with its answer; then 3-grams stand in"),
+    ),
+)
 
 SHARED = (MARKETPLACE, CUSTOMERS, WANTS, NEEDS, BUSINESSES, MENU, AMENITIES, SEATS, ATTACKS)
 EPISODE = (
     SEARCHED, SHOWN, FETCHED, MESSAGE, PROPOSAL, LINE, PAID, DECISION, SILENT, LEFT, IN_PROMPT,
-    RATED,
+    RATED, EMBEDDED,
 )  # fmt: skip
 KINDS = (*SHARED, *EPISODE, STRUCTURED)

@@ -1,7 +1,8 @@
 """Search over listings: seven rules, one order that cannot tie, right paging.
 
 Every rule ranks by its own score; equal scores keep the order of rating, highest first, and equal
-ratings the order of the data. Indexes are built once per catalogue, when first needed.
+ratings the order of the data. Indexes are built once per catalogue, when first needed. The dense
+half of the hybrid rule takes the vectors of an embedder (`meaning`) where it has them.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from numpy.typing import NDArray
 
 from marketeval.core.errors import UnknownNameError
 from marketeval.core.streams import Stream
+from marketeval.mechanisms.meaning import Meanings, cosines
 from marketeval.mechanisms.search_index import Bm25, GramIndex, GramVectors
 
 Integers = NDArray[np.int64]
 Order = Literal["as_ranked", "reversed", "shuffled", "rotated"]
+DENSE = ("hybrid", "rnr")  # rules that use vectors
 RERANKED = 32  # results that the hybrid's second stage looks at
 
 
@@ -32,6 +35,11 @@ class Listing:
     rating: float
     items: Sequence[str]
     amenities: frozenset[str]
+
+    @property
+    def text(self) -> str:
+        """What words and vectors are made of."""
+        return ". ".join((self.name, self.description, *self.items))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +64,15 @@ class Page:
 
 
 class Catalogue:
-    """Listings in the order of the data, ready to be searched."""
+    """Listings in the order of the data, ready to be searched.
 
-    def __init__(self, listings: Sequence[Listing]) -> None:
+    `meanings` holds the vectors of their texts and of what is searched for, if an embedder gave
+    any; they must be there before the first search.
+    """
+
+    def __init__(self, listings: Sequence[Listing], meanings: Meanings | None = None) -> None:
         self.listings = listings
+        self._meanings = meanings
         ratings = np.array([one.rating for one in listings], np.float64)
         self._by_rating: Integers = np.argsort(-ratings, kind="stable")
         self._rank = np.empty(len(listings), np.int64)
@@ -126,8 +139,9 @@ class Catalogue:
         """BM25 and dense vectors, fused by reciprocal rank; the first 32 reranked by how many of
         their items the query names verbatim."""
         fused = np.zeros(len(self.listings))
-        for scores in (self._words.scores(wanted.query), self._vectors.scores(wanted.query)):
+        for scores in (self._words.scores(wanted.query), self._dense(wanted.query)):
             order = self._ordered(scores)
+            order = order[scores[order] > 0]  # what a stage did not find has no rank in it
             fused[order] += 1.0 / (60.0 + np.arange(order.size))
         order = self._ordered(fused)
         query = wanted.query.lower()
@@ -137,6 +151,18 @@ class Catalogue:
         ]
         order[:RERANKED] = first[np.argsort(named, kind="stable")]
         return order, order.size
+
+    def _dense(self, query: str) -> NDArray[np.float64]:
+        """Cosines of the embedder's vectors; of hashed 3-grams where it has none for the query."""
+        vector = None if self._meanings is None else self._meanings.of(query)
+        if vector is None:
+            return self._vectors.scores(query)
+        return np.asarray(cosines(self._learned, vector))
+
+    @cached_property
+    def _learned(self) -> NDArray[np.float64]:
+        assert self._meanings is not None  # asked for with a vector at hand
+        return self._meanings.matrix([one.text for one in self.listings])
 
     @cached_property
     def _grams(self) -> GramIndex:
@@ -150,11 +176,11 @@ class Catalogue:
 
     @cached_property
     def _words(self) -> Bm25:
-        return Bm25([self._text(one) for one in self.listings])
+        return Bm25([one.text for one in self.listings])
 
     @cached_property
     def _vectors(self) -> GramVectors:
-        return GramVectors([self._text(one) for one in self.listings])
+        return GramVectors([one.text for one in self.listings])
 
     @cached_property
     def _with_item(self) -> Mapping[str, Integers]:
@@ -164,10 +190,6 @@ class Catalogue:
             for item in dict.fromkeys(self.listings[place].items):
                 ranks.setdefault(item, []).append(rank)
         return {item: np.array(found, np.int64) for item, found in ranks.items()}
-
-    @staticmethod
-    def _text(one: Listing) -> str:
-        return ". ".join((one.name, one.description, *one.items))
 
     def _top(self, counts: Integers, stop: int) -> Integers:
         """The first `stop` places by count, then rank; whole numbers that cannot tie."""

@@ -9,6 +9,7 @@ from importlib import resources
 from marketeval.core.errors import UnknownNameError
 from marketeval.core.log import EventKind
 from marketeval.events import two_sided as events
+from marketeval.markets.two_sided.floor import EMBEDDER
 from marketeval.markets.two_sided.market import FilledBy, TwoSidedMarket, populate
 from marketeval.markets.two_sided.population import Population
 from marketeval.markets.two_sided.scenario import TwoSided
@@ -47,7 +48,8 @@ def build(
     """The market of a checked scenario; `seats` are (name, label) in configuration order.
 
     A seat is an agent of the population, by its id, or CUSTOMERS or BUSINESSES for all of that
-    side that are not named. `population` stands in for the one that the specification names.
+    side that are not named, or EMBEDDER, which serves searches by meaning. `population` stands in
+    for the one that the specification names.
     """
     people = populate(spec) if population is None else population
     labels = dict(seats)
@@ -55,7 +57,9 @@ def build(
         agent: FilledBy(labels[seat], seat in privileged)
         for agent, seat in _cast(people, labels).items()
     }
-    return TwoSidedMarket(spec=spec, population=people, filled_by=filled)
+    return TwoSidedMarket(
+        spec=spec, population=people, filled_by=filled, embedder=EMBEDDER in filled
+    )
 
 
 def cast(market: TwoSidedMarket, seats: Iterable[str]) -> Mapping[str, str]:
@@ -91,9 +95,10 @@ def _cast(population: Population, seats: Iterable[str]) -> Mapping[str, str]:
         **{one.id: BUSINESSES for one in population.businesses},
     }
     for name in named:
-        if name not in sides and name not in (CUSTOMERS, BUSINESSES):
-            raise UnknownNameError("seat", name, [CUSTOMERS, BUSINESSES, *sides])
+        if name not in sides and name not in (CUSTOMERS, BUSINESSES, EMBEDDER):
+            raise UnknownNameError("seat", name, [CUSTOMERS, BUSINESSES, EMBEDDER, *sides])
     known = set(named)
+    sides[EMBEDDER] = EMBEDDER
     return {
         agent: agent if agent in known else side
         for agent, side in sides.items()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from marketeval.actions import two_sided as act
+from marketeval.actions.common import Vectors
 from marketeval.core.market import Action, Failure, Request
 from marketeval.core.streams import Streams
 from marketeval.events.two_sided import ENDINGS
@@ -23,7 +24,10 @@ from marketeval.markets.two_sided.prompts import instructions
 from marketeval.markets.two_sided.scenario import TwoSided
 from marketeval.markets.two_sided.state import Action as MarketAction
 from marketeval.markets.two_sided.state import Found, Mail, Refused, Result, State
+from marketeval.mechanisms.meaning import Meanings
+from marketeval.mechanisms.search import DENSE
 
+EMBEDDER = "embedder"  # the seat that turns texts into vectors
 Told = str | act.Heard
 
 
@@ -60,12 +64,20 @@ class Floor:
     """One episode. `step` is the round, the market's clock."""
 
     def __init__(
-        self, spec: TwoSided, population: Population, streams: Streams, *, step: int = 0
+        self,
+        spec: TwoSided,
+        population: Population,
+        streams: Streams,
+        *,
+        step: int = 0,
+        embedder: bool = False,
     ) -> None:
         self.spec = spec
         self.step = step
         self.pages = Pages()
         self.state = State(rules=spec.rules, now=step, order=spec.order, streams=streams)
+        if embedder and spec.search in DENSE:
+            self.state.meanings = Meanings()
         everybody: list[act.Profile] = [*population.businesses, *population.customers]
         for profile in everybody:
             rules.apply(self.state, profile.id, act.Register(profile))
@@ -85,6 +97,7 @@ class Floor:
         self.state.accounts = day_before.state.accounts
         self.state.stock = day_before.state.stock
         self.state.used_ids = day_before.state.used_ids
+        self.state.meanings = day_before.state.meanings
         self._offers_made = day_before._offers_made
 
     def tick(self) -> None:
@@ -335,6 +348,43 @@ class Floor:
         if not abs(total - draft.total_price) < 0.01:
             return f"total_does_not_add_up: the items come to {total:.2f}"
         return ""
+
+    # ---- the embedder
+
+    def unread(self, decisions: Sequence[Action]) -> list[str]:
+        """The texts without a vector that the searches among these decisions need."""
+        queries = [
+            one.search_query
+            for one in decisions
+            if isinstance(one, act.CustomerAction)
+            and one.action_type == "search_businesses"
+            and isinstance(one.search_query, str)
+        ]
+        return self.state.unread(queries)
+
+    def ask_embedder(self, texts: Sequence[str]) -> Request:
+        """The request for vectors."""
+        return Request(
+            seat=EMBEDDER,
+            decision="embed",
+            action=Vectors,
+            step=self.step,
+            draws=self._streams[EMBEDDER],
+            batch={"text": texts},
+        )
+
+    def learn(self, texts: Sequence[str], answer: Action) -> None:
+        """Take the embedder's answer; without one, searches go by hashed 3-grams."""
+        meanings = self.state.meanings
+        assert meanings is not None  # else nothing would have been asked
+        fine = isinstance(answer, Vectors)
+        problem = (
+            meanings.learn(texts, answer.values)
+            if fine
+            else str(getattr(answer, "reason", "no vectors"))
+        )
+        name, content = (answer.embedder, answer.sha256) if fine else ("", "")
+        self.pages.add("embedded", self.step, len(texts), name, content, problem)
 
     # ---- both
 

@@ -37,11 +37,15 @@ class FilledBy:
 
 @dataclass(frozen=True, kw_only=True)
 class TwoSidedMarket:
-    """The rules of one market, ready to be played once per seed."""
+    """The rules of one market, ready to be played once per seed.
+
+    `embedder` says that the seat of that name gives the vectors of searches by meaning.
+    """
 
     spec: TwoSided
     population: Population
     filled_by: Mapping[str, FilledBy] = field(default_factory=dict)
+    embedder: bool = False
     events: ClassVar[Sequence[EventKind]] = events.KINDS
 
     def play(self, streams: Streams, log: EventLog) -> Script:
@@ -54,7 +58,7 @@ class TwoSidedMarket:
         floor: Floor | None = None
         for day in range(self.spec.days):
             before, start = floor, day * self.spec.rounds
-            floor = Floor(self.spec, population, streams, step=start)
+            floor = Floor(self.spec, population, streams, step=start, embedder=self.embedder)
             if before is not None:
                 floor.follow(before)
 
@@ -66,6 +70,13 @@ class TwoSidedMarket:
                 decisions = yield [
                     floor.ask_customer(one, hints.get(one.profile.id)) for one in customers
                 ]
+
+                # What is searched for gets its vector, where an embedder is seated.
+                texts = floor.unread(decisions)
+                if texts:
+                    vectors = yield [floor.ask_embedder(texts)]
+                    floor.learn(texts, vectors[0])
+
                 for one, decision in zip(customers, decisions, strict=True):
                     floor.carry_out(one, decision)
 

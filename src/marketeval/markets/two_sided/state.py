@@ -15,6 +15,7 @@ from marketeval.actions import two_sided as act
 from marketeval.core.streams import Streams
 from marketeval.markets.two_sided.switches import Rules
 from marketeval.mechanisms.accounts import BANK, Accounts
+from marketeval.mechanisms.meaning import Meanings
 from marketeval.mechanisms.search import Catalogue, Listing, Order
 
 Action = act.ProtocolAction | act.Register
@@ -91,8 +92,9 @@ class State:
     """Everything the rules look at.
 
     `now` is the logical clock (rounds in lockstep, seconds in a server). `offers` are found by
-    seller and proposal id. `rows` and `spent` are the meter, which refusals move as well; the rest
-    changes only when something is accepted.
+    seller and proposal id. `meanings` are vectors that an embedder gave, for searches by meaning,
+    put there before the search that needs them. `rows` and `spent` are the meter, which refusals
+    move as well; the rest changes only when something is accepted.
     """
 
     rules: Rules
@@ -108,12 +110,13 @@ class State:
     stock: dict[tuple[str, str], int] = field(default_factory=dict)
     order: Order = "as_ranked"
     streams: Streams | None = None
+    meanings: Meanings | None = None
     _catalogue: tuple[Sequence[str], Catalogue] | None = None
 
     def catalogue(self) -> tuple[Sequence[str], Catalogue]:
         """The businesses in order of registration and their index, built once per change."""
         if self._catalogue is None:
-            self._catalogue = catalogue_of(self.public.values())
+            self._catalogue = catalogue_of(self.public.values(), self.meanings)
         return self._catalogue
 
     @property
@@ -124,6 +127,13 @@ class State:
     def take_catalogue(self, built: tuple[Sequence[str], Catalogue]) -> None:
         """An index of the present businesses that was built elsewhere."""
         self._catalogue = built
+
+    def unread(self, queries: Sequence[str]) -> list[str]:
+        """The texts without a vector that searches for these queries need: businesses' first."""
+        if self.meanings is None:
+            return []
+        texts = [one.text for one in self.catalogue()[1].listings]
+        return self.meanings.unknown([*texts, *queries]) if queries else []
 
     def forget_catalogue(self) -> None:
         """The businesses have changed; the index is built anew when next needed."""
@@ -162,10 +172,12 @@ class State:
         )
 
 
-def catalogue_of(businesses: Iterable[act.Business]) -> tuple[Sequence[str], Catalogue]:
+def catalogue_of(
+    businesses: Iterable[act.Business], meanings: Meanings | None = None
+) -> tuple[Sequence[str], Catalogue]:
     """The ids of businesses and their index."""
     known = list(businesses)
-    return [one.id for one in known], Catalogue([_listing(one) for one in known])
+    return [one.id for one in known], Catalogue([_listing(one) for one in known], meanings)
 
 
 def _listing(one: act.Business) -> Listing:
