@@ -78,9 +78,9 @@ def test_a_request_that_is_refused_in_every_form_fails_alone_and_condemns_no_for
     path = tmp_path / "calls.sqlite"
     long = lambda number, body: status(400, message="too long") if number <= 3 else None  # noqa: E731
     with FakeEndpoint(reply=lambda body: GOOD, faults=long) as fake:
-        assert decide(fake, path) == Failure("HTTP 400")
+        assert decide(fake, path).action == Failure("HTTP 400")
         assert decide(fake, path, turn=4).events[0][1]["rung"] == 0
-        assert decide(fake, path, "replay-only") == Failure("HTTP 400")
+        assert decide(fake, path, "replay-only").action == Failure("HTTP 400")
         assert fake.requests == 4
 
 

@@ -116,6 +116,8 @@ async def ask(
             parsed: Parsed[T] | UnreadableError = await _on(
                 rung, calls, model, messages, schema, told, read, seat, sample, parameters
             )
+        except UnansweredError:
+            raise
         except UnreadableError as error:
             parsed = error
         except RefusedFormatError:
