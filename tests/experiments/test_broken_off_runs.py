@@ -131,7 +131,9 @@ def test_an_interrupt_ends_in_one_line_and_the_run_can_be_continued(
     os.killpg(running.pid, signal.SIGINT)  # as a terminal does: workers get it as well
     out, err = running.communicate(timeout=20)
     assert (running.returncode, out) == (1, ""), err
-    assert err == "error: interrupted; what was finished stays readable\n"
+    assert (
+        err == "error: interrupted; what was finished stays readable; a run goes on with --resume\n"
+    )
     wait_for_the_end_of(running.pid)
     broken = RunDirectory(folder / "out")
     assert (broken.manifest.status, broken.manifest.reason) == ("failed", "interrupted")
@@ -152,7 +154,9 @@ def test_an_interrupt_while_workers_start_reaches_the_parent_alone(
     os.killpg(running.pid, signal.SIGINT)
     out, err = running.communicate(timeout=20)
     assert (running.returncode, out) == (1, ""), err
-    assert err == "error: interrupted; what was finished stays readable\n"
+    assert (
+        err == "error: interrupted; what was finished stays readable; a run goes on with --resume\n"
+    )
 
 
 @pytest.mark.parametrize("executor", BOTH)

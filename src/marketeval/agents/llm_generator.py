@@ -81,14 +81,16 @@ class LLMGenerator:
             )
         return asked
 
-    async def answer(self, question: str, *, sample: int = 0, context: Sequence[str] = ()) -> Call:
+    async def answer(
+        self, question: str, *, sample: str = "0", context: Sequence[str] = ()
+    ) -> Call:
         """One answer of the pool, as the static evaluation asks for it.
 
         Raises
         ------
         CallError : it failed for good
         """
-        return await self.chat.ask(self.messages(question, context), sample=str(sample))
+        return await self.chat.ask(self.messages(question, context), sample=sample)
 
     def messages(self, question: str, context: Sequence[str] = ()) -> list[Message]:
         """What the model is sent for a question."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from marketeval.agents.models import ModelSeat
 from marketeval.agents.registry import make_agent
 from marketeval.core.errors import ScenarioError
 from marketeval.experiments.experiment import Experiment

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,8 +24,8 @@ from marketeval.agents.models import ModelSeat
 from marketeval.agents.remote import Remote
 from marketeval.core.drive import lockstep_async
 from marketeval.core.errors import UsageError
-from marketeval.core.log import EventLog
-from marketeval.core.market import Agent, Market, Request
+from marketeval.core.log import EventKind, EventLog
+from marketeval.core.market import Agent, Market, Request, Script
 from marketeval.core.streams import Streams
 from marketeval.events.information import NOT_ATTEMPTED
 from marketeval.experiments.assembly import assemble
@@ -44,12 +45,17 @@ Work = TypeVar("Work")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """How much may be asked: nothing (`replay-only`), or up to so many calls or dollars."""
+    """How much may be asked: nothing (`replay-only`), or up to so many calls or dollars.
+
+    `told` gets a line on each call that is made, `note` what somebody who waits should know.
+    """
 
     mode: Mode = "record"
     max_calls: int | None = None
     max_cost: float | None = None
     retry_missing: bool = False
+    told: Callable[[str], None] | None = None
+    note: Callable[[str], None] | None = None
     tallies: dict[str, Tally] = field(default_factory=dict)  # what each seat has used, for a view
 
 
@@ -86,6 +92,8 @@ async def opened(
         prices=Prices(own={name: Price(p.input, p.output) for name, p in main.prices.items()}),
         limits={name: Limits(**one.model_dump()) for name, one in main.endpoints.items()},
         retry_missing=asking.retry_missing,
+        told=asking.told,
+        note=asking.note,
         tallies=asking.tallies,
     )
     async with calls:
@@ -122,17 +130,20 @@ def play(
     begin: Callable[[], None],
     log_of: Callable[[Work], tuple[EventLog, Sequence[int]]],
     finished: Callable[[Work, EventLog], None],
+    stepped: Callable[[Work, int, int], None] = lambda work, seed, step: None,
 ) -> None:
     """Play pieces of work, each of one arm, all at once in one event loop.
 
     `begin` is called once every endpoint has answered; `log_of` gives a piece its log and seeds;
-    `finished` takes each log when its last episode has ended.
+    `finished` takes each log when its last episode has ended; `stepped` is told each turn's seed
+    and step.
     """
 
     async def one(market: Market, arm: Arm, piece: Work) -> None:
         log, seeds = log_of(piece)
         for seed in seeds:
-            await lockstep_async(market, arm.seats, seed=seed, log=log)
+            watched = _Watched(market, partial(stepped, piece, seed))
+            await lockstep_async(watched, arm.seats, seed=seed, log=log)
         log.close()
         finished(piece, log)
 
@@ -140,33 +151,57 @@ def play(
         async with opened(path, scenarios, asking) as arms:
             begin()
             await next(iter(arms.values())).cassette.sign()
-            markets = {name: await _market(arm.experiment) for name, arm in arms.items()}
+            markets = {name: await _market(arm) for name, arm in arms.items()}
             await all_of(one(markets[name], arms[name], piece) for name, piece in work)
 
     asyncio.run(everything())
 
 
-async def _market(experiment: Experiment) -> Market:
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """A market whose turns somebody is told of."""
+
+    market: Market
+    told: Callable[[int], None]
+
+    @property
+    def events(self) -> Sequence[EventKind]:
+        return self.market.events
+
+    def play(self, streams: Streams, log: EventLog) -> Script:
+        script = self.market.play(streams, log)
+        requests = next(script, None)
+        while requests is not None:
+            if requests:
+                self.told(requests[0].step)
+            actions = yield requests
+            try:
+                requests = script.send(actions)
+            except StopIteration:
+                return
+
+
+async def _market(arm: Arm) -> Market:
     """The market, with the static results of those who answer in words where it wants them."""
-    market = experiment.market
-    if experiment.scenario.static and isinstance(market, InformationMarket):
-        return await with_static_scores(market, experiment.seats)
+    market, wanted = arm.experiment.market, arm.experiment.scenario.static
+    if wanted and isinstance(market, InformationMarket):
+        return await with_static_scores(market, arm.seats, fresh=wanted == "fresh")
     return market
 
 
 async def with_static_scores(
-    market: InformationMarket, seats: Mapping[str, Agent]
+    market: InformationMarket, seats: Mapping[str, Agent], *, fresh: bool = False
 ) -> InformationMarket:
     """The market with the static result of every generator that answers in words.
 
     Each is asked every question once per member of its pool, and graded by the same judge: the
-    very calls that the market makes, so that none is paid for twice.
+    very calls that the market makes, so that none is paid for twice; or calls of its own (`fresh`).
     """
     generators = []
     for one in market.generators:
         agent = seats[one.seat]
         if isinstance(agent, ModelSeat):
-            items, correct, attempted = await _static(market, agent, seats[JUDGE])
+            items, correct, attempted = await _static(market, agent, seats[JUDGE], fresh=fresh)
             generators.append(
                 replace(
                     one,
@@ -183,7 +218,7 @@ async def with_static_scores(
 
 
 async def _static(
-    market: InformationMarket, agent: ModelSeat, judge: Agent
+    market: InformationMarket, agent: ModelSeat, judge: Agent, *, fresh: bool
 ) -> tuple[int, float, float]:
     """Items with an outcome, and the sums of correct and attempted, samples averaged."""
     texts = market.questions.texts or ()
@@ -191,8 +226,9 @@ async def _static(
     totals = np.zeros((3, len(texts)))  # outcomes, correct, attempted
 
     async def answer(text: str, sample: int) -> str:
+        member = f"static/{sample}" if fresh else str(sample)
         try:
-            return (await agent.generator.answer(text, sample=sample)).completion.text
+            return (await agent.generator.answer(text, sample=member)).completion.text
         except CallError:
             return ""
 

@@ -47,7 +47,7 @@ from marketeval.experiments.scenario import (
 from marketeval.markets.information.market import InformationMarket
 from marketeval.metrics.base import evaluate, parse_metric
 
-Progress = Callable[[int, int], None]  # episodes done, episodes in all
+Progress = Callable[[float, int], None]  # episodes done, in part too; episodes in all
 UNITS = 16  # pieces an arm is cut into; a function of nothing, so that parts are alike everywhere
 LARGEST_UNIT = 250  # seeds
 
@@ -162,6 +162,7 @@ class _Session:
         self.unfinished = [name for name in arms if not (done and _is_finished(_folder(out, name)))]
         self._progress = progress or (lambda done, total: None)
         self._units = {_folder(out, name): list(done.get(name, ())) for name in arms}
+        self._parts: dict[tuple[Path, int], float] = {}  # of the episodes under way
         self._begun = False
 
     def play(self, executor: Executor, *, resume: bool) -> None:
@@ -195,6 +196,12 @@ class _Session:
             )
             self._take(piece.path, unit)
 
+        def stepped(piece: Piece, seed: int, step: int) -> None:
+            horizon = getattr(self.arms[""].scenario.market, "horizon", None)
+            if horizon and self._parts.get((piece.path, seed)) != step / horizon:
+                self._parts[piece.path, seed] = step / horizon
+                self._told_progress()
+
         with self._told():
             live.play(
                 self.out,
@@ -204,6 +211,7 @@ class _Session:
                 begin=lambda: self._begin(resume=resume),
                 log_of=log_of,
                 finished=finished,
+                stepped=stepped,
             )
             self._end()
 
@@ -234,12 +242,14 @@ class _Session:
     def _take(self, path: Path, unit: Unit) -> None:
         """Note a finished unit."""
         self._units[path].append(unit)
+        for seed in unit.digests:
+            self._parts.pop((path, seed), None)
         _mark(path, units=tuple(sorted(self._units[path], key=lambda one: one.number)))
         self._told_progress()
 
     def _told_progress(self) -> None:
         count = sum(len(unit.digests) for units in self._units.values() for unit in units)
-        self._progress(count, len(self.seeds) * len(self.arms))
+        self._progress(count + sum(self._parts.values()), len(self.seeds) * len(self.arms))
 
     def _name(self, path: Path) -> str:
         return next(name for name in self.arms if _folder(self.out, name) == path)

@@ -120,7 +120,7 @@ class Scenario(BaseModel):
     outcomes: tuple[str, ...] = ()
     missing: Literal["fail", "skip", "zero"] = "fail"
     items: str = ""
-    static: bool = False
+    static: bool | Literal["fresh"] = False
     endpoints: dict[str, Endpoint] = {}
     prices: dict[str, ModelPrice] = {}
     entries: Entries | None = None

@@ -10,7 +10,7 @@ recorded, also after an error or an interrupt.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self, TypeVar
@@ -74,6 +74,8 @@ class Calls:
     cassette : where calls are found and kept; without one nothing is kept
     limits : per endpoint; `default_limits` for the others
     retry_missing : make those calls again that are recorded as failed
+    told : gets a line on each call that was made
+    note : gets a line where somebody at the terminal should know why it takes a while
     """
 
     cassette: Cassette = field(default_factory=lambda: Cassette(None))
@@ -82,6 +84,8 @@ class Calls:
     limits: Mapping[str, Limits] = field(default_factory=dict)
     default_limits: Limits = field(default_factory=Limits)
     retry_missing: bool = False
+    told: Callable[[str], None] | None = None
+    note: Callable[[str], None] | None = None
     tallies: dict[str, Tally] = field(default_factory=dict)
     stopped: StopError | None = None
     _limiters: dict[str, Limiter] = field(default_factory=dict)
@@ -199,6 +203,12 @@ class Calls:
         trace: TracebackType | None,
     ) -> None:
         self.stop(error if isinstance(error, StopError) else StopError("the run has ended"))
+        running = sum(one.running for one in self._limiters.values())
+        if error is not None and running and self.note is not None:
+            self.note(
+                f"stopping: open calls ({running}) end first and are recorded; a further interrupt "
+                "leaves them"
+            )
         await self.drain()
         for model in self._models.values():
             await model.close()
@@ -265,6 +275,8 @@ class Calls:
         if done is not None:
             self._failed.pop(model.endpoint, None)
         self._count(seat, entry)
+        if self.told is not None:
+            self.told(_line(seat, model, sample, entry))
         return _call(entry, served=False)
 
     async def _is_the_end(self, model: Model, key: str, error: CallError) -> bool:
@@ -338,6 +350,22 @@ def _call(entry: Entry, *, served: bool) -> Call:
         latency_s=entry.latency_s,
         attempts=entry.attempts,
         served=served,
+    )
+
+
+def _line(seat: str, model: Model, sample: str, entry: Entry) -> str:
+    """A call that was made, in one line; failed attempts with what the endpoint said."""
+    done = entry.completion
+    ended = entry.reason or "ok"
+    if entry.refused:
+        ended = f"form refused ({ended})"
+    tokens = f"{done.input_tokens}+{done.output_tokens} tokens, " if done else ""
+    cost = "unpriced" if entry.cost_usd is None else f"${entry.cost_usd:.6f}"
+    failed = "".join(f"; attempt {n}: {one}" for n, one in enumerate(entry.failures, 1))
+    return (
+        f"{seat} -> {model.endpoint}#{model.name} (sample {sample}): {ended}, "
+        f"{entry.latency_s:.2f} s, {tokens}{f'{cost}, ' if done else ''}"
+        f"{entry.attempts} {'try' if entry.attempts == 1 else 'tries'}{failed}"
     )
 
 

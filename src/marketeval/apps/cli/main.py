@@ -78,7 +78,9 @@ def run(arguments: list[str] | None = None) -> int:
     except ParserError as error:
         return _fail(2, error.format_message())  # type: ignore[attr-defined]  # the parser's own
     except (KeyboardInterrupt, typer.Abort):
-        return _fail(1, "interrupted; what was finished stays readable")
+        return _fail(
+            1, "interrupted; what was finished stays readable; a run goes on with --resume"
+        )
     except BrokenPipeError:  # the reader of stdout has gone, which is its right
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from marketeval.llm.calls import Tally
 
 
@@ -17,33 +19,73 @@ def say(line: str) -> None:
 
 
 @contextmanager
-def bar(what: str, detail: Callable[[], str] = lambda: "") -> Iterator[Callable[[int, int], None]]:
-    """A function of (done, total) that moves a bar, with what `detail` says now beside it; silent
-    where stderr is no terminal."""
+def bar(
+    what: str, tallies: Mapping[str, Tally] | None = None
+) -> Iterator[Callable[[float, int], None]]:
+    """A function of (done, total) that moves a bar with the time left, above a table of what each
+    seat has used so far; silent where stderr is no terminal."""
     if not sys.stderr.isatty():
         yield lambda done, total: None
         return
-    from rich.console import Console
+    from rich.console import Console, Group
+    from rich.live import Live
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
         Progress,
-        ProgressColumn,
-        Task,
         TextColumn,
+        TimeElapsedColumn,
         TimeRemainingColumn,
     )
-    from rich.text import Text
 
-    class Detail(ProgressColumn):
-        def render(self, task: Task) -> Text:
-            return Text(detail())
+    console = Console(stderr=True)
+    shown = Progress(
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=console,
+    )
+    task = shown.add_task(what, total=None)
 
-    shown_columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    columns = (*shown_columns, Detail())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as shown:
-        task = shown.add_task(what, total=None)
+    class View:
+        def __rich__(self) -> Group:
+            return Group(shown, *([seats_table(tallies)] if tallies else ()))
+
+    with Live(View(), console=console, transient=True, refresh_per_second=4):
         yield lambda done, total: shown.update(task, completed=done, total=total)
+
+
+def seats_table(tallies: Mapping[str, Tally]) -> Table:
+    """What each seat has used so far."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    for number, name in enumerate(
+        ("seat", "calls", "served", "failed", "tokens in", "out", "dollars", "s a call")
+    ):
+        table.add_column(name, justify="right" if number else "left")
+    for seat, one in sorted(tallies.items()):  # copied first: the run goes on
+        mean = f"{one.latency_s / one.calls:.2f}" if one.calls else "-"
+        table.add_row(
+            seat,
+            f"{one.calls:,}",
+            f"{one.served:,}",
+            f"{one.failures:,}",
+            f"{one.input_tokens:,}",
+            f"{one.output_tokens:,}",
+            _dollars(one),
+            mean,
+        )
+    return table
+
+
+def _dollars(one: Tally) -> str:
+    if not one.unpriced:
+        return f"{one.cost_usd:.4f}"
+    return f"{one.cost_usd:.4f} + {one.unpriced:,} unpriced" if one.cost_usd else "unpriced"
 
 
 def used(tallies: Mapping[str, Tally]) -> list[str]:
@@ -58,12 +100,3 @@ def used(tallies: Mapping[str, Tally]) -> list[str]:
             f"{one.input_tokens}+{one.output_tokens} tokens, {price}, {mean:.2f} s a call"
         )
     return lines
-
-
-def brief(tallies: Mapping[str, Tally]) -> str:
-    """The same for all seats together, short enough to stand beside a bar."""
-    if not tallies:
-        return ""
-    calls, failures = (sum(getattr(t, n) for t in tallies.values()) for n in ("calls", "failures"))
-    cost = sum(one.cost_usd for one in tallies.values())
-    return f"{calls} calls, {failures} failed, ${cost:.2f}"

@@ -46,13 +46,19 @@ def command(
     retry_missing: Annotated[
         bool, typer.Option("--retry-missing", help="Make calls again that failed for good.")
     ] = False,
+    no_record: Annotated[
+        bool, typer.Option("--no-record", help="Neither read nor keep calls: asked anew, and lost.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="A line on each call that is made, on stderr.")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the run in --out.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
     report: Annotated[bool, typer.Option(help="Write report.html and pictures.")] = True,
 ) -> None:
     """Play a scenario and its controls over many seeds, and report with intervals."""
     from marketeval.apps.cli.inputs import scenario_tree
-    from marketeval.apps.cli.progress import bar, brief, say, used
+    from marketeval.apps.cli.progress import bar, say, used
     from marketeval.apps.report.terminal import terminal_tables
     from marketeval.core.errors import UnknownNameError, UsageError
     from marketeval.experiments.engines import ENGINES
@@ -67,6 +73,11 @@ def command(
         raise UnknownNameError("executor", executor, ("auto", *EXECUTORS))
     if force and resume:
         raise UsageError("expected --force (start anew) or --resume (continue), got both")
+    if no_record and (replay_only or resume or retry_missing):
+        raise UsageError(
+            "expected --no-record alone: --resume, --replay-only and --retry-missing need what was "
+            "recorded"
+        )
     tree, notes = scenario_tree(
         scenario,
         settings=set_ or (),
@@ -77,14 +88,16 @@ def command(
         entries=entries,
     )
     asking = Asking(
-        mode="replay-only" if replay_only else "record",
+        mode="replay-only" if replay_only else "off" if no_record else "record",
         max_calls=max_calls,
         max_cost=max_cost,
         retry_missing=retry_missing,
+        told=say if verbose else None,
+        note=say,
     )
     try:
         where = out or Path("runs") / check(tree).name
-        with bar("episodes", lambda: brief(asking.tallies)) as progress:
+        with bar("episodes", asking.tallies) as progress:
             done = run(
                 tree,
                 where,
