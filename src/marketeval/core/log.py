@@ -9,68 +9,23 @@ so that the order between kinds is kept. Nothing here depends on the clock or on
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from marketeval.core.compiled import kernel
+from marketeval.core.columns import NO_SEED as NO_SEED  # others find these here
+from marketeval.core.columns import Column as Column
+from marketeval.core.columns import EventKind as EventKind
+from marketeval.core.columns import Given, Values
+from marketeval.core.columns import empty_frame as empty_frame
 from marketeval.core.errors import EventError, UnknownNameError, near_miss
+from marketeval.core.parts import Behind, Buffer, Part, check, store
 
 if TYPE_CHECKING:
     import polars as pl
 
-Values = NDArray[Any]  # any: a column may hold numbers, truth values or text
-Type = Literal["int64", "int32", "int16", "int8", "float64", "bool", "text", "enum"]
-
-_ACCEPTED = {"float64": "fiu", "bool": "b"}  # numpy's letters; all other numbers take "iu"
-NO_SEED = -1  # the seed of what holds for every seed; null when the log is read
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One declared column. `low` and `high` bound numbers; `nullable` floats may be NaN (null).
-
-    An `enum` is written as the code of one of `values` and read as its text.
-    """
-
-    name: str
-    type: Type
-    doc: str
-    low: float | None = None
-    high: float | None = None
-    nullable: bool = False
-    values: tuple[str, ...] = ()
-
-    @property
-    def is_integer(self) -> bool:
-        """Whether values are whole numbers; an enum is one, by its code."""
-        return self.type not in ("float64", "bool", "text")
-
-    def bounds(self) -> tuple[float, float]:
-        """The smallest and the largest allowed value."""
-        if self.type == "enum":
-            return 0, len(self.values) - 1
-        if self.type in ("float64", "bool", "text"):
-            least, most = -np.inf, np.inf
-        else:
-            info = np.iinfo(self.type)
-            least, most = info.min, info.max
-        return (
-            least if self.low is None else self.low,
-            most if self.high is None else self.high,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class EventKind:
-    """A kind of event: the declared columns of one table."""
-
-    name: str
-    doc: str
-    columns: tuple[Column, ...]
+SMALL = 1 << 15  # rows that are quicker copied than handed over
 
 
 class Sink(Protocol):
@@ -91,90 +46,28 @@ class LogReader(Protocol):
         ...
 
 
-@kernel
-def _copy_integers(values: Values, target: Values, at: int, low: float, high: float) -> bool:
-    fine = True
-    for place in range(values.size):
-        fine &= low <= values[place] <= high
-        target[at + place] = values[place]
-    return fine
-
-
-@kernel
-def _copy_floats(
-    values: Values, target: Values, at: int, low: float, high: float, nan_allowed: bool
-) -> bool:
-    fine = True
-    for place in range(values.size):
-        value = values[place]
-        fine &= low <= value <= high or (nan_allowed and value != value)
-        target[at + place] = value
-    return fine
-
-
-class _Buffer:
-    """The open part of one kind: a preallocated array per column."""
-
-    def __init__(self, kind: EventKind, rows: int) -> None:
-        self.kind = kind
-        self.columns = [
-            *kind.columns,
-            Column("seed", "int64", "the episode's seed"),
-            Column("turn", "int64", "place among the appends of the episode"),
-        ]
-        self.names = frozenset(column.name for column in kind.columns)
-        self.arrays = [np.empty(rows, _storage(column.type)) for column in self.columns]
-        self.bounds = [column.bounds() for column in self.columns]
-        self.count = 0
-        self.hashed = 0
-        self.hashes: list[Any] = []  # any: hashlib publishes no type for its objects
-
-    def room_for(self, more: int) -> None:
-        size = self.arrays[0].size
-        if self.count + more > size:
-            size = max(2 * size, self.count + more)
-            self.arrays = [
-                np.concatenate([a, np.empty(size - a.size, a.dtype)]) for a in self.arrays
-            ]
-
-    def hash_new_rows(self) -> None:
-        if self.hashed == self.count:
-            return
-        if not self.hashes:
-            self.hashes = [hashlib.blake2b(digest_size=16) for _ in self.kind.columns]
-        for column, values, running in zip(self.columns, self.arrays, self.hashes, strict=False):
-            running.update(_bytes(column, values[self.hashed : self.count]))
-        self.hashed = self.count
-
-    def close_episode(self) -> str:
-        """The digest of this kind's rows in the episode that ends here; '' if it has none."""
-        self.hash_new_rows()
-        parts = [
-            f"{column.name}:{column.type}:{running.hexdigest()}"
-            for column, running in zip(self.kind.columns, self.hashes, strict=False)
-        ]
-        self.hashes = []
-        return f"{self.kind.name}({';'.join(parts)})" if parts else ""
-
-    def frame(self) -> pl.DataFrame:
-        return _frame(self.columns, [values[: self.count] for values in self.arrays])
-
-
 class EventLog:
     """Writes episodes, one after the other, and can be read back.
 
     `append` copies before it returns. Parts close at `rows_per_part` rows and go to the sink, if
-    there is one; without a sink everything stays in memory.
+    there is one; without a sink everything stays in memory. A log that is not `hashed` has no
+    digests; it is for what is read once and thrown away.
     """
 
     def __init__(
-        self, kinds: Iterable[EventKind], *, sink: Sink | None = None, rows_per_part: int = 1 << 20
+        self,
+        kinds: Iterable[EventKind],
+        *,
+        sink: Sink | None = None,
+        rows_per_part: int = 1 << 20,
+        hashed: bool = True,
     ) -> None:
         self.kinds = {kind.name: kind for kind in kinds}
-        self._buffers: dict[str, _Buffer] = {}
-        self._sink = sink
+        self.hashed = hashed
+        self._buffers: dict[str, Buffer] = {}
+        self._behind = None if sink is None else Behind(sink.write)
         self._rows_per_part = rows_per_part
-        self._parts: dict[str, list[pl.DataFrame]] = {}
+        self._parts: dict[str, list[Part]] = {}
         self._seed = NO_SEED
         self._turn = 0
         self._shared: dict[str, str] = {}
@@ -192,8 +85,10 @@ class EventLog:
 
     def end(self) -> str:
         """Close the episode and return its digest, over its columns in row order."""
-        parts = sorted(filter(None, (buffer.close_episode() for buffer in self._buffers.values())))
-        digest = hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+        digest = ""
+        if self.hashed:
+            parts = sorted(filter(None, (one.close_episode() for one in self._buffers.values())))
+            digest = hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
         self.digests[self._seed] = digest
         self._seed = NO_SEED
         return digest
@@ -211,15 +106,51 @@ class EventLog:
         """
         self._add(kind, columns, turns)
 
+    def hand_over(
+        self,
+        kind: str,
+        rows: int,
+        /,
+        *,
+        turn: Given,
+        seeds: Given | None = None,
+        **columns: Any,  # any: as in append
+    ) -> None:
+        """Add many rows as `extend` does, without copying: the arrays are the log's from here on.
+
+        A column may also be a function, called when its values are needed. A log that is not
+        hashed takes the rows of many episodes at once: then `seeds` has a seed per row, and
+        `close_many` names the episodes.
+        """
+        if rows < SMALL and seeds is None:
+            given = {name: one() if callable(one) else one for name, one in columns.items()}
+            self._add(kind, given, turn() if callable(turn) else turn)
+            return
+        buffer = self._opened(kind, columns)
+        self._flush(buffer)
+        for column, bounds in zip(buffer.kind.columns, buffer.bounds, strict=False):
+            columns[column.name] = check(buffer.kind.name, column, bounds, columns[column.name])
+        if self.hashed:
+            columns = {name: one() if callable(one) else one for name, one in columns.items()}
+            buffer.sums.update(columns, rows)
+        columns |= {"seed": self._seed if seeds is None else seeds, "turn": turn}
+        whole = Part(buffer.columns, columns, rows)
+        for start in range(0, rows, self._rows_per_part):
+            self._keep(kind, whole.slice(start, start + self._rows_per_part))
+
+    def close_many(self, seeds: Iterable[int]) -> None:
+        """Name the episodes whose rows were handed over together, in a log without digests."""
+        if self.hashed:
+            raise EventError("a log with digests takes one episode after the other")
+        self.digests.update(dict.fromkeys(seeds, ""))
+
     def pass_turns(self, count: int) -> None:
         """Let the next append be `count` turns later."""
         self._turn += count
 
-    def _add(self, kind: str, columns: Mapping[str, Any], turns: Values | int) -> int:
+    def _add(self, kind: str, columns: Mapping[str, Any], turns: Given) -> int:
         """Copy rows into the open part of a kind; how many there were."""
-        buffer = self._buffers.get(kind) or self._open(kind)
-        if columns.keys() != buffer.names:
-            _refuse_names(buffer.kind, columns.keys())
+        buffer = self._opened(kind, columns)
         count = -1
         for name, value in columns.items():
             if isinstance(value, (np.ndarray, list, tuple)):
@@ -235,23 +166,10 @@ class EventLog:
             self._flush(buffer)
         buffer.room_for(count)
         rows = slice(buffer.count, buffer.count + count)
-        for column, target, (low, high) in zip(
+        for column, target, bounds in zip(
             buffer.kind.columns, buffer.arrays, buffer.bounds, strict=False
         ):
-            value = columns[column.name]
-            if (
-                type(value) is np.ndarray and value.ndim == 1
-            ):  # the quick way for arrays that fit; others below
-                letter = value.dtype.kind
-                if letter == "f" and column.type == "float64":
-                    fine = _copy_floats(value, target, rows.start, low, high, column.nullable)
-                elif letter == "i" and column.is_integer:
-                    fine = _copy_integers(value, target, rows.start, low, high)
-                else:
-                    fine = False
-                if fine:
-                    continue
-            _store(kind, column, (low, high), value, target, rows)
+            store(kind, column, bounds, columns[column.name], target, rows)
         buffer.arrays[-2][rows] = self._seed
         buffer.arrays[-1][rows] = turns
         buffer.count += count
@@ -263,7 +181,7 @@ class EventLog:
         The same facts may be offered again by each episode; other facts under the same kind are
         refused, since they would then not hold for every seed.
         """
-        buffer = self._buffers.get(kind) or self._open(kind)
+        buffer = self._opened(kind, columns)
         probe = EventLog([buffer.kind])
         probe.append(kind, **columns)
         digest = probe._buffers[kind].close_episode()
@@ -292,50 +210,80 @@ class EventLog:
 
     def digest(self) -> str:
         """One digest for the whole log; two logs are equal when their digests are."""
+        if not self.hashed:
+            raise EventError("this log was made without digests")
         return combine_digests(self.shared_digest, self.digests)
 
     def close(self) -> None:
-        """Hand what is still open to the sink."""
+        """Hand what is still open to the sink, and wait until it is written."""
         for buffer in self._buffers.values():
             self._flush(buffer)
+        if self._behind is not None:
+            self._behind.wait()
 
     def scan(self, kind: str) -> pl.LazyFrame:
         """All rows of a kind kept in memory so far, in seed and row order, as a lazy table."""
         import polars as pl
 
-        if kind not in self.kinds:
-            raise UnknownNameError("event", kind, self.kinds)
-        buffer = self._buffers.get(kind)
-        parts = list(self._parts.get(kind, []))
-        if buffer is not None and buffer.count:
-            parts.append(buffer.frame())
+        parts = [part.frame() for part in self._in_memory(kind)]
         rows = pl.concat(parts).lazy() if parts else empty_frame(self.kinds[kind]).lazy()
-        in_order = list(self.digests) == self.seeds()
-        return rows if in_order else rows.sort("seed", maintain_order=True)
+        return rows if self._in_order() else rows.sort("seed", maintain_order=True)
+
+    def batches(self, kind: str, names: Sequence[str]) -> Iterator[dict[str, Values | float]]:
+        """Some columns of a kind as numpy arrays (an enum by its code), part by part; a column
+        that is one value throughout a part may be given as that value."""
+        if not self._in_order():
+            part = Part(self._opened_columns(kind), self.scan(kind).collect(), -1)
+            yield part.arrays(names)
+            return
+        for part in self._in_memory(kind):
+            yield part.arrays(names)
 
     def seeds(self) -> list[int]:
         """The seeds of the closed episodes, ascending."""
         return sorted(self.digests)
 
-    def _open(self, kind: str) -> _Buffer:
+    def _in_order(self) -> bool:
+        return list(self.digests) == self.seeds()
+
+    def _in_memory(self, kind: str) -> list[Part]:
         if kind not in self.kinds:
-            near = near_miss(kind, self.kinds)
-            raise EventError(
-                f"unknown event '{kind}'" + (f"; did you mean '{near}'?" if near else "")
-            )
-        buffer = self._buffers[kind] = _Buffer(self.kinds[kind], min(self._rows_per_part, 1024))
+            raise UnknownNameError("event", kind, self.kinds)
+        buffer = self._buffers.get(kind)
+        open_part = [] if buffer is None or not buffer.count else [buffer.part()]
+        return [*self._parts.get(kind, []), *open_part]
+
+    def _opened_columns(self, kind: str) -> Sequence[Column]:
+        return (self._buffers.get(kind) or Buffer(self.kinds[kind], 1)).columns
+
+    def _opened(self, kind: str, columns: Mapping[str, object]) -> Buffer:
+        """The open part of a kind, which must have just these columns."""
+        buffer = self._buffers.get(kind)
+        if buffer is None:
+            if kind not in self.kinds:
+                near = near_miss(kind, self.kinds)
+                raise EventError(
+                    f"unknown event '{kind}'" + (f"; did you mean '{near}'?" if near else "")
+                )
+            buffer = Buffer(self.kinds[kind], min(self._rows_per_part, 1024))
+            self._buffers[kind] = buffer
+        if columns.keys() != buffer.names:
+            _refuse_names(buffer.kind, columns.keys())
         return buffer
 
-    def _flush(self, buffer: _Buffer) -> None:
+    def _flush(self, buffer: Buffer) -> None:
         if not buffer.count:
             return
-        buffer.hash_new_rows()
-        part = buffer.frame()
-        if self._sink is None:
-            self._parts.setdefault(buffer.kind.name, []).append(part)
-        else:
-            self._sink.write(buffer.kind.name, part)
+        if self.hashed:
+            buffer.hash_new_rows()
+        self._keep(buffer.kind.name, buffer.part(copied=self._behind is None))
         buffer.count = buffer.hashed = 0
+
+    def _keep(self, kind: str, part: Part) -> None:
+        if self._behind is None:
+            self._parts.setdefault(kind, []).append(part)
+        else:
+            self._behind.write(kind, part)
 
 
 def combine_digests(shared: str, digests: Mapping[int, str]) -> str:
@@ -344,101 +292,10 @@ def combine_digests(shared: str, digests: Mapping[int, str]) -> str:
     return hashlib.blake2b("\n".join(lines).encode(), digest_size=16).hexdigest()
 
 
-def empty_frame(kind: EventKind) -> pl.DataFrame:
-    """A table of a kind with its columns and no rows."""
-    buffer = _Buffer(kind, 1)
-    return buffer.frame()
-
-
-def _store(
-    kind: str,
-    column: Column,
-    bounds: tuple[float, float],
-    value: Any,  # any: what a caller handed in; this function is what checks it
-    target: Values,
-    rows: slice,
-) -> None:
-    if column.type == "text":
-        is_many = isinstance(value, (list, tuple, np.ndarray))
-        texts = value if is_many else [value] * (rows.stop - rows.start)
-        if not all(isinstance(one, str) or (one is None and column.nullable) for one in texts):
-            raise EventError(f"event '{kind}': expected text in '{column.name}', got {texts!r:.80}")
-        target[rows] = texts
-        return
-    if isinstance(value, (list, tuple)):
-        value = np.asarray(value) if len(value) else target[:0]
-    is_array = isinstance(value, np.ndarray)
-    if is_array and value.ndim != 1:
-        raise EventError(
-            f"event '{kind}': column '{column.name}' takes one dimension, got shape {value.shape}"
-        )
-    letter = value.dtype.kind if is_array else _scalar_kind(value)
-    if letter not in _ACCEPTED.get(column.type, "iu"):
-        raise EventError(
-            f"event '{kind}': column '{column.name}' takes {column.type}, got {value!r:.80}"
-        )
-    low, high = bounds
-    if column.type == "bool":
-        target[rows] = value
-        return
-    if not is_array:
-        fine = low <= value <= high or (column.nullable and value != value)
-        if fine:
-            target[rows] = value
-    elif column.type == "float64":
-        fine = _copy_floats(value, target, rows.start, low, high, column.nullable)
-    else:
-        fine = _copy_integers(value, target, rows.start, low, high)
-    if not fine:
-        raise EventError(
-            f"event '{kind}': column '{column.name}' takes {low} to {high}"
-            f"{' or null' if column.nullable else ''}, got {value!r:.120}"
-        )
-
-
-def _scalar_kind(value: object) -> str:
-    if isinstance(value, (bool, np.bool_)):
-        return "b"
-    if isinstance(value, (int, np.integer)):
-        return "i"
-    return "f" if isinstance(value, (float, np.floating)) else "O"
-
-
 def _refuse_names(kind: EventKind, given: Iterable[str]) -> None:
     known = {column.name for column in kind.columns}
     missing, unknown = sorted(known - set(given)), sorted(set(given) - known)
     raise EventError(f"event '{kind.name}': missing columns {missing}, unknown columns {unknown}")
 
 
-def _storage(type_: Type) -> Any:  # any: numpy's dtype arguments
-    return {"text": object, "enum": np.int8}.get(type_, type_)
-
-
-def _bytes(column: Column, values: Values) -> bytes:
-    if column.type == "text":
-        texts = ("null;" if one is None else f"{len(one)}:{one}" for one in values)
-        return "".join(texts).encode(errors="surrogatepass")
-    if column.type == "float64":
-        values = values + 0.0  # -0.0 and 0.0 are one value, and so are all NaN
-        values[np.isnan(values)] = np.nan
-    return values.tobytes()
-
-
-def _frame(columns: Sequence[Column], arrays: Sequence[Values]) -> pl.DataFrame:
-    import polars as pl
-
-    series: list[pl.Series] = []
-    for column, values in zip(columns, arrays, strict=True):
-        if column.type == "text":
-            one = pl.Series(column.name, values.tolist(), pl.String)
-        elif column.type == "enum":
-            names = pl.Series(column.values, dtype=pl.Enum(column.values))
-            one = names.gather(values.astype(np.uint32)).alias(column.name)
-        else:
-            one = pl.Series(column.name, values.copy())
-            if column.type == "float64" and column.nullable:
-                one = one.fill_nan(None)
-            if column.name == "seed":
-                one = one.replace(NO_SEED, None)
-        series.append(one)
-    return pl.DataFrame([*series[-2:], *series[:-2]])
+__all__ = ["NO_SEED", "Column", "EventKind", "EventLog", "LogReader", "Sink", "empty_frame"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,14 +90,43 @@ def _sample(code: np.uint64, step: int, size: int, count: int) -> Integers:
     return order[:count].copy()
 
 
+@kernel
+def _codes(
+    seeds: Integers, keys: NDArray[np.uint64], salts: NDArray[np.uint64], out: NDArray[np.uint64]
+) -> None:
+    for place in range(keys.size):
+        for episode in range(seeds.size):
+            seed = np.uint64(seeds[episode])
+            out[episode, place] = philox(seed & _MASK, seed >> _HALF, keys[place]) ^ salts[place]
+
+
+@cache
+def _key_and_salt(name: str) -> tuple[int, int]:
+    digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
+    return int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")
+
+
+class Names:
+    """Streams by name, whose codes are wanted for many seeds at once."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        pairs = np.array([_key_and_salt(name) for name in names], np.uint64).reshape(-1, 2)
+        self._keys, self._salts = pairs[:, 0].copy(), pairs[:, 1].copy()
+
+    def codes(self, seeds: Sequence[int]) -> NDArray[np.uint64]:
+        """As `Stream.code`; shape (seeds, names)."""
+        out = np.empty((len(seeds), self._keys.size), np.uint64)
+        _codes(np.array(seeds, np.int64), self._keys, self._salts, out)
+        return out
+
+
 class Stream:
     """One named source of numbers in one episode; `code` is how kernels know it."""
 
     __slots__ = ("code",)
 
     def __init__(self, seed: int, name: str) -> None:
-        digest = hashlib.blake2b(name.encode(), digest_size=8).digest()
-        key, salt = int.from_bytes(digest[:4], "little"), int.from_bytes(digest[4:], "little")
+        key, salt = _key_and_salt(name)
         mixed = int(_mix(seed & 0xFFFFFFFF, seed >> 32, key))
         self.code = np.uint64(mixed ^ salt)
 

@@ -5,47 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from worlds import World, a_world, watched, worlds
+from alike import assert_same
+from worlds import World, a_world, worlds
 
 from marketeval.actions.information import TableBacked
 from marketeval.agents.bernoulli import Bernoulli
 from marketeval.core.drive import lockstep
 from marketeval.core.log import EventLog
-from marketeval.core.streams import Streams
 from marketeval.markets.information.compiled import CompiledMarket, can_compile
 from marketeval.markets.information.market import InformationMarket
-from marketeval.markets.information.population import Population
-
-STATE = (
-    "first", "second", "last", "mood", "discontent", "active", "successes", "trials", "segment",
-)  # fmt: skip
-
-
-def general(world: World, seed: int) -> tuple[EventLog, Population]:
-    with watched() as populations:
-        return world.play(seed), populations[-1]
-
-
-def compiled(world: World, seed: int) -> tuple[EventLog, Population]:
-    tables = {seat: agent.as_table() for seat, agent in world.agents.items()}
-    log = EventLog(InformationMarket.events)
-    log.begin(seed)
-    users = CompiledMarket(market=world.market, tables=tables).finish(Streams(seed), log)
-    log.end()
-    return log, users
-
-
-def assert_same(world: World, seed: int) -> None:
-    (log, users), (fused_log, fused_users) = general(world, seed), compiled(world, seed)
-    for kind in log.kinds:
-        mine, theirs = log.scan(kind).collect(), fused_log.scan(kind).collect()
-        assert theirs.equals(mine), kind
-    assert fused_log.digest() == log.digest()
-    assert fused_users.size == users.size
-    for name in STATE:
-        mine, theirs = getattr(users, name), getattr(fused_users, name)
-        assert theirs.tobytes() == mine.tobytes(), name
-
 
 @given(world=worlds())
 @settings(max_examples=60)

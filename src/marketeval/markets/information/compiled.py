@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from marketeval.actions.information import NO_OUTCOME, AnswerTable, SuccessRate
 from marketeval.choice.rules import BUILT_IN
+from marketeval.core.drive import lockstep
 from marketeval.core.log import EventKind, EventLog
 from marketeval.core.market import Script
 from marketeval.core.streams import Streams
 from marketeval.events import information as events
-from marketeval.markets.information import fused
+from marketeval.markets.information import fused, plain, plainly
 from marketeval.markets.information.facts import as_event
 from marketeval.markets.information.market import InformationMarket
 from marketeval.markets.information.population import Population
@@ -54,11 +55,33 @@ class CompiledMarket:
 
     def play(self, streams: Streams, log: EventLog) -> Script:
         """One episode in one compiled call."""
-        self.finish(streams, log)
+        if self.plan is None:
+            self._play_fused(streams, log)
+        else:
+            plainly.play_one(self.market, self.plan, streams.seed, log)
         yield from ()  # a script that never asks
+
+    def play_seeds(self, seeds: Sequence[int], log: EventLog) -> None:
+        """Play the episodes of several seeds, side by side where the market is plain."""
+        if self.plan is None or (self.plan.at_once() == 1 and log.hashed):
+            for seed in seeds:
+                lockstep(self, {}, seed=seed, log=log)
+        else:
+            plainly.play_many(self.market, self.plan, seeds, log)
+
+    @cached_property
+    def plan(self) -> plain.Plan | None:
+        """How a plain market is played; None for any other."""
+        return plain.plan_of(self.market, self.tables)
 
     def finish(self, streams: Streams, log: EventLog) -> Population:
         """Play one episode and return the users as it left them."""
+        if self.plan is None:
+            return self._play_fused(streams, log)
+        state = plainly.play_one(self.market, self.plan, streams.seed, log)
+        return plainly.population(self.market, self.plan, streams, state)
+
+    def _play_fused(self, streams: Streams, log: EventLog) -> Population:
         market, spec = self.market, self.market.spec
         supply, users = market.open(streams, log)
         state = _state(users, supply)
@@ -172,7 +195,7 @@ class CompiledMarket:
 
     def _write(self, log: EventLog, users: Population, out: fused.Columns, size: int) -> None:
         """The events in the order, and with the turns, in which the general engine appends them."""
-        horizon = self.market.spec.horizon
+        market, horizon = self.market, self.market.spec.horizon
         rows = int(out.rows.sum())
         step, agent, status = out.step[:rows], out.agent[:rows], out.status[:rows]
         kinds = {
@@ -186,7 +209,7 @@ class CompiledMarket:
         begins = np.cumsum(np.sum(parts, axis=0)) - np.sum(parts, axis=0)
         turn = begins.copy()
 
-        rows_of_changes = self._change_events()
+        rows_of_changes = plainly.change_events(market)
         if rows_of_changes["step"].size:
             steps = rows_of_changes["step"]
             log.extend("intervention", turn[steps] + _within(changes), **rows_of_changes)
@@ -217,17 +240,6 @@ class CompiledMarket:
                 utility=out.left_mood[: leaving.size],
             )
         log.pass_turns(int(np.sum(parts)))
-
-    def _change_events(self) -> dict[str, Values]:
-        market = self.market
-        place = {one.seat: number for number, one in enumerate(market.agents)}
-        rows = [
-            as_event(change, place[change.agent])
-            for step in sorted(market.changes)
-            for change in market.changes[step]
-        ]
-        types = {"step": np.int64, "agent": np.int64, "change": np.int64, "value": np.float64}
-        return {name: np.array([row[name] for row in rows], kind) for name, kind in types.items()}
 
     def _row(self, kind: str, out: fused.Columns, at: Integers) -> dict[str, Values]:
         """The columns of some rows of a kind."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from marketeval.core.log import EventLog
 from marketeval.events import information as events
-from marketeval.markets.information.population import Population
-from marketeval.markets.information.scenario import Information, Intervention
+from marketeval.markets.information.scenario import Information, Intervention, Segment
 
 Integers = NDArray[np.int64]
 
@@ -77,7 +76,18 @@ class Facts:
     phases: Sequence[tuple[str, int, int]]
 
 
-def introduce(facts: Facts, users: Population, log: EventLog) -> None:
+class Users(Protocol):
+    """What the log is told of the users: their kinds, how many there are, the kind of each."""
+
+    @property
+    def kinds(self) -> Sequence[Segment]: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def segment(self) -> Integers: ...
+
+
+def introduce(facts: Facts, users: Users, log: EventLog) -> None:
     """The facts that hold for every seed."""
     spec, agents, count = facts.spec, facts.agents, np.arange(len(facts.agents))
     place = {one.seat: number for number, one in enumerate(facts.generators)}

@@ -1,0 +1,351 @@
+"""Which markets are plain enough for the kernels of `drift`, and how these play them.
+
+Plain is: one segment of epsilon-greedy users with drifting preferences and nothing else on their
+mind, agents with a rate of success, and a market in which agents come, go and change their prices.
+Episodes of many seeds are played side by side, and a large one in blocks of users on threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from marketeval.actions.information import AnswerTable, SuccessRate
+from marketeval.choice import character as c
+from marketeval.choice.preference import DRIFT
+from marketeval.choice.rules import EPSILON_GREEDY
+from marketeval.choice.utility import utility
+from marketeval.core.streams import Names
+from marketeval.core.threads import each
+from marketeval.events.information import UNGRADED
+from marketeval.markets.information import drift
+from marketeval.markets.information.market import InformationMarket
+from marketeval.markets.information.population import character_of
+from marketeval.markets.information.wave import TOGETHER
+
+Floats = NDArray[np.float64]
+Notes = NDArray[np.uint16]
+Numbers = NDArray[np.int32]
+
+BLOCK = 13  # users whose state is in reach at once, as a power of two
+AT_ONCE = 1 << 21  # interactions whose notes lie in memory at once
+STATES = 1 << 17  # rows of the state of episodes that are played side by side
+EPISODES = 1 << 16  # episodes that are played side by side
+MOST_AGENTS = drift.MASK
+_utility = utility.py_func  # type: ignore[attr-defined]  # the formula itself, uncompiled
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Steps [start, stop) between changes of the market, after the `moves` that open them.
+
+    A move is (whether the agent enters, the agent, who else is there). `signals` is what a wrong
+    and a right answer of each agent signal, `costs` and `latencies` what its answers cost.
+    """
+
+    start: int
+    stop: int
+    moves: tuple[tuple[bool, int, drift.Places], ...]
+    rule: drift.Rule
+    signals: Floats
+    costs: Floats
+    latencies: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A plain market, ready to be played."""
+
+    agents: int
+    there: Sequence[int]
+    width: int
+    users: int
+    per_step: int
+    questions: int
+    replacement: bool
+    together: bool
+    stages: tuple[Stage, ...]
+    names: Names
+
+    @property
+    def horizon(self) -> int:
+        """The number of steps."""
+        return self.stages[-1].stop
+
+    @property
+    def some_fixed(self) -> bool:
+        """Whether answers hang on the question."""
+        return bool(self.stages[0].rule.fixed.any())
+
+    def at_once(self) -> int:
+        """How many episodes are played side by side; 1 also where one is too long for that."""
+        fit = min(AT_ONCE // (self.horizon * self.per_step), STATES // self.users)
+        return max(1, min(EPISODES, fit))
+
+    def draws(self, seeds: Sequence[int]) -> drift.Draws:
+        """The streams of some seeds."""
+        codes = self.names.codes(seeds)
+        by_agent = np.zeros((3, len(seeds), self.width), np.uint64)
+        by_agent[:, :, : self.agents] = (
+            codes[:, 3:].reshape(len(seeds), 3, self.agents).swapaxes(0, 1)
+        )
+        users, questions, explore = codes[:, :3].T.copy()
+        return drift.Draws(users, questions, explore, *by_agent)
+
+
+@dataclass(slots=True)
+class State:
+    """The users of some episodes; see `drift`. At the end also who knows whom."""
+
+    first: Floats
+    mood: Floats
+    last: NDArray[np.int16]
+    columns: drift.Places = field(default_factory=lambda: np.empty(0, np.uint32))
+
+
+@dataclass(frozen=True, slots=True)
+class Some:
+    """What happened in some steps: arrays of shape (episodes, steps, interactions per step)."""
+
+    stage: Stage
+    since: int
+    users: Numbers
+    notes: Notes
+    questions: Numbers | None
+
+
+def plan_of(
+    market: InformationMarket, tables: Mapping[str, AnswerTable | SuccessRate]
+) -> Plan | None:
+    """How to play a market whose agents' answers follow `tables`; None if it is not plain."""
+    spec, kinds = market.spec, market.spec.kinds_of_user()
+    rates = [tables[one.seat] for one in market.agents]
+    character = character_of(kinds[0])
+    if not (
+        len(kinds) == 1
+        and _is_simple(character)
+        and not kinds[0].preferences
+        and spec.draws == "keyed"
+        and not spec.user_seats
+        and spec.ties == "configuration"
+        and not spec.users.arrivals
+        and len(rates) <= MOST_AGENTS
+        and (kinds[0].learning is None or kinds[0].learning.per == "user")
+    ):
+        return None
+    coins = [one for one in rates if isinstance(one, SuccessRate)]
+    stages = _stages(market, coins, character) if len(coins) == len(rates) else None
+    if stages is None:
+        return None
+    seats = [one.seat for one in market.agents]
+    by_agent = ("choice", "agent/outcome", "agent/knows")
+    per_step = spec.users.per_step
+    if not spec.users.replacement:
+        per_step = min(per_step, spec.users.population)
+    return Plan(
+        agents=len(seats),
+        there=_there(market),
+        width=_width(len(seats)),
+        users=spec.users.population,
+        per_step=per_step,
+        questions=len(market.questions.items),
+        replacement=spec.users.replacement,
+        together=market.stagger == TOGETHER,
+        stages=stages,
+        names=Names(
+            [
+                *("users", "questions", "explore"),
+                *(f"{seat}/{name}" for name in by_agent for seat in seats),
+            ]
+        ),
+    )
+
+
+def play(plan: Plan, seeds: Sequence[int], *, asked: bool, state: State) -> Iterator[Some]:
+    """Play the episodes of some seeds side by side, some steps at a time.
+
+    `asked`: whether the questions are wanted. `state` is as `start` made it, and is changed.
+    """
+    draws, episodes = plan.draws(seeds), len(seeds)
+    lone, rows = episodes == 1, episodes * plan.users
+    asked = asked or plan.some_fixed
+    episode_of = np.empty(0, np.uint32)
+    if not lone:
+        episode_of = np.repeat(np.arange(episodes, dtype=np.uint32), plan.users)
+    turns = np.zeros(0 if plan.together else rows, np.int32)
+    for stage in plan.stages:
+        _move(state, stage)
+        most = max(1, AT_ONCE // (episodes * plan.per_step))
+        for since in range(stage.start, stage.stop, most):
+            steps = min(most, stage.stop - since)
+            shape = (episodes, steps, plan.per_step)
+            users, notes = np.empty(shape, np.int32), np.empty(shape, np.uint16)
+            dealt = _deal(plan, draws, since, users)
+            questions = None
+            if asked:
+                questions = np.empty(shape, np.int32)
+                flat = questions.reshape(episodes, -1)
+                drift.ask(draws.questions, since * plan.per_step, plan.questions, flat)
+            keyed = questions if questions is not None and plan.some_fixed else _NO_QUESTIONS
+
+            live = partial(
+                drift.live, since, plan.together, stage.rule, draws, dealt, episode_of,
+                state.first, state.mood, state.last, turns, keyed, notes,
+            )  # fmt: skip
+            each(live, range(dealt.begins.shape[1] - 1))
+            yield Some(stage, since, users, notes, questions)
+
+
+def start(plan: Plan, episodes: int) -> State:
+    """The state before the first step."""
+    rows = episodes * plan.users
+    first = np.zeros((rows, plan.width))
+    first[:, plan.there] = 1.0 / len(plan.there)
+    return State(first, np.full(rows, np.nan), np.full(rows, -1, np.int16))
+
+
+_NO_QUESTIONS = np.empty((0, 0, 0), np.int32)
+
+
+def _deal(plan: Plan, draws: drift.Draws, since: int, users: Numbers) -> drift.Dealt:
+    """Who interacts, and in which block; a block is some users, or some episodes."""
+    episodes, steps, count = users.shape
+    slot = np.empty((steps, episodes * count), np.uint32)
+    row = np.empty_like(slot)
+    if episodes == 1:
+        blocks = -(-plan.users >> BLOCK) if plan.users >> BLOCK else 1
+        begins = np.empty((steps, blocks + 1), np.int64)
+
+        def deal(step: int) -> None:
+            drift.deal_block(
+                draws.users[0], since + step, plan.users, np.uint32(BLOCK if blocks > 1 else 31),
+                plan.replacement, users[0, step], slot[step], row[step], begins[step],
+            )  # fmt: skip
+
+        if blocks > 1:
+            each(deal, range(steps))
+        else:
+            for step in range(steps):
+                deal(step)
+    else:
+        together = max(1, (1 << BLOCK) // plan.users)
+        edges = np.append(np.arange(0, episodes, together), episodes)
+        begins = np.repeat((edges * count)[None], steps, axis=0)
+        each(
+            lambda block: drift.deal_episodes(
+                draws.users, edges[block], edges[block + 1], since, plan.users,
+                plan.replacement, users, slot, row,
+            ),
+            range(edges.size - 1),
+        )  # fmt: skip
+    return drift.Dealt(slot, row, begins)
+
+
+def _move(state: State, stage: Stage) -> None:
+    """Let agents enter and leave."""
+    for enters, agent, others in stage.moves:
+        (drift.enter if enters else drift.leave)(state.first, agent, others)
+    state.columns = stage.rule.columns
+
+
+def _is_simple(character: Floats) -> bool:
+    return bool(
+        character[c.RULE] == EPSILON_GREEDY
+        and character[c.LEARNING] == DRIFT
+        and character[c.PORTFOLIO] == 1
+        and character[c.LEAVES_BELOW] == -np.inf
+        and not character[[c.INERTIA, c.POPULARITY, c.FORGETTING, c.DELTA]].any()
+    )
+
+
+def _stages(
+    market: InformationMarket, rates: Sequence[SuccessRate], character: Floats
+) -> tuple[Stage, ...] | None:
+    """The stages; None where there is one without an agent, or a change that is not plain."""
+    place = {one.seat: number for number, one in enumerate(market.agents)}
+    there = set(_there(market))
+    price, latency = np.ones(len(rates)), np.ones(len(rates))
+    stages: list[Stage] = []
+    edges = sorted({0, *market.changes, market.spec.horizon})
+    if not there:
+        return None
+    for start, stop in zip(edges, edges[1:], strict=False):
+        moves: list[tuple[bool, int, drift.Places]] = []
+        for change in market.changes.get(start, ()):
+            agent = place[change.agent]
+            if change.kind == "entry" and agent not in there:
+                moves.append((True, agent, np.array(sorted(there), np.uint32)))
+                there.add(agent)
+            elif change.kind == "exit":
+                there.discard(agent)
+                moves.append((False, agent, np.array(sorted(there), np.uint32)))
+            elif change.kind == "price" and change.factor is not None:
+                price[agent] = change.factor
+            elif change.kind == "latency" and change.factor is not None:
+                latency[agent] = change.factor
+            elif change.kind != "entry":
+                return None
+            if not there:
+                return None
+        columns = np.array(sorted(there, key=lambda one: market.tie_rank[one]), np.uint32)
+        stage = _stage(market, start, stop, moves, columns, rates, price, latency, character)
+        if not np.isfinite(stage.signals[:, np.sort(columns)]).all():
+            return None
+        stages.append(stage)
+    return tuple(stages)
+
+
+def _stage(
+    market: InformationMarket,
+    start: int,
+    stop: int,
+    moves: Sequence[tuple[bool, int, drift.Places]],
+    columns: drift.Places,
+    rates: Sequence[SuccessRate],
+    price: Floats,
+    latency: Floats,
+    character: Floats,
+) -> Stage:
+    width = _width(len(rates))
+    signals, worth = np.zeros((2, width)), np.zeros((2, width))
+    costs, latencies = np.full(width, np.nan), np.full(width, np.nan)
+    weights = character[[c.ALPHA, c.BETA, c.GAMMA, c.DELTA]].tolist()
+    for agent, one in enumerate(rates):
+        if one.cost_usd is not None:
+            costs[agent] = one.cost_usd * price[agent]
+        if one.latency_s is not None:
+            latencies[agent] = one.latency_s * latency[agent]
+        for score in (0, 1):
+            signal = market.signal_of_grade[UNGRADED]
+            if signal != signal:
+                signal = 2.0 * score - 1.0
+            felt = float(costs[agent]), float(latencies[agent]), 0.5, *weights
+            signals[score, agent] = _utility(float(signal), *felt)
+            worth[score, agent] = _utility(float(score), *felt)
+    rate, fixed = np.zeros(width), np.zeros(width, np.bool_)
+    rate[: len(rates)] = [one.rate for one in rates]
+    fixed[: len(rates)] = [one.fixed for one in rates]
+    rule = drift.Rule(
+        epsilon=float(character[c.THETA]),
+        floor=float(character[c.FLOOR]),
+        mood_rate=float(character[c.MOOD_RATE]),
+        columns=columns,
+        rate=rate,
+        fixed=fixed,
+        teaches=character[c.RATE] * signals,
+        worth=worth,
+    )
+    return Stage(start, stop, tuple(moves), rule, signals, costs, latencies)
+
+
+def _there(market: InformationMarket) -> list[int]:
+    """Who is there before the first step."""
+    return [a for a, one in enumerate(market.agents) if market.first_entry[one.seat] == 0]
+
+
+def _width(agents: int) -> int:
+    return -(-agents // drift.LANES) * drift.LANES
