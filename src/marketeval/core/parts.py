@@ -127,9 +127,9 @@ class Buffer:
         size = self.arrays[0].size
         if self.count + more > size:
             size = max(2 * size, self.count + more)
-            self.arrays = [
-                np.concatenate([a, np.empty(size - a.size, a.dtype)]) for a in self.arrays
-            ]
+            for place, old in enumerate(self.arrays):
+                self.arrays[place] = np.empty(size, old.dtype)
+                self.arrays[place][: self.count] = old[: self.count]
 
     def hash_new_rows(self) -> None:
         """Take what came since the last time into the checksums."""

@@ -63,10 +63,12 @@ def evaluate(log: LogReader, metrics: Sequence[Metric]) -> pl.DataFrame:
     """The tidy table of several metrics of one log, one below the other; repeats count once."""
     import polars as pl
 
+    from marketeval.metrics.passes import remember_passes
     from marketeval.metrics.tables import Remembering
 
-    shared = Remembering(log)
-    frames = [_computed(one, shared) for one in dict.fromkeys(metrics)]
+    shared, asked = Remembering(log), list(dict.fromkeys(metrics))
+    remember_passes(shared, asked)
+    frames = [_computed(one, shared) for one in asked]
     return pl.concat(frames) if frames else pl.DataFrame(schema=_tidy())
 
 

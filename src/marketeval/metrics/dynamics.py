@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from marketeval.core.errors import UsageError
 from marketeval.metrics.base import metric
-from marketeval.metrics.series import NOTHING, Block, Part, Rows, Series, blocks, divide, tidy_rows
-from marketeval.metrics.tables import Floats, Mask, Values, histories, presence, remembered, seeds
+from marketeval.metrics.series import NOTHING, Block, Part, Series, blocks, divide, tidy_rows
+from marketeval.metrics.tables import Floats, Mask, Values, presence, seeds
 from marketeval.metrics.windows import Ranged, at_least
 
 if TYPE_CHECKING:
     import polars as pl
 
     from marketeval.core.log import LogReader
+    from marketeval.metrics.passes import Pass
 
 NOT_ASKED = "nobody asked it in the window"
 
@@ -33,39 +33,28 @@ class SwitchRate(Series):
     of its second interaction; the first may lie before the window.
     """
 
-    def counted(self, log: LogReader) -> Rows:
-        """Pairs, by the agent of the first interaction."""
-        return _pairs(log).rows
+    def passes(self, log: LogReader, /) -> Sequence[Pass]:
+        """One pass over the interactions."""
+        from marketeval.metrics.passes import SwitchCounts
+
+        return [SwitchCounts()]
 
     def measure(self, block: Block) -> Sequence[Part]:
         """The rate of the market and of the agents."""
-        switches = block.sum(_pairs(block.log).switched[block.rows])
+        from marketeval.metrics.passes import SwitchCounts, passed
+
+        pairs, switches = (block.windowed(one) for one in passed(block.log, SwitchCounts()))
+        every = pairs.sum(axis=-1)
         return [
             Part(
-                divide(switches.sum(axis=-1), block.totals),
-                [(block.empty, "no user came a second time in the window")],
+                divide(switches.sum(axis=-1), every),
+                [(every == 0, "no user came a second time in the window")],
             ),
             Part(
-                divide(switches, block.counts),
-                [(block.counts == 0, "no interaction with it was followed by another")],
+                divide(switches, pairs),
+                [(pairs == 0, "no interaction with it was followed by another")],
             ),
         ]
-
-
-@dataclass(frozen=True, slots=True)
-class _Pairs:
-    rows: Rows
-    switched: Mask
-
-
-def _pairs(log: LogReader) -> _Pairs:
-    def make() -> _Pairs:
-        every = histories(log)
-        same = (every.seed[1:] == every.seed[:-1]) & (every.user[1:] == every.user[:-1])
-        before, after = every.agent[:-1][same], every.agent[1:][same]
-        return _Pairs(Rows(every.seed[1:][same], every.step[1:][same], before), before != after)
-
-    return remembered(log, "pairs", make)
 
 
 @metric

@@ -7,6 +7,7 @@ the formula, and `RetentionWindowed` is what the paper's published package compu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -16,9 +17,7 @@ from marketeval.metrics.base import metric
 from marketeval.metrics.series import divide, tidy_rows
 from marketeval.metrics.tables import (
     Floats,
-    Histories,
     Integers,
-    Mask,
     agents,
     histories,
     presence,
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from marketeval.core.log import LogReader
+    from marketeval.metrics.passes import Pass
 
 
 @metric
@@ -52,12 +52,16 @@ class Retention(Ranged):
 
     def compute(self, log: LogReader, /) -> pl.DataFrame:
         """One row per seed and agent."""
+        found = _found(log, *self.passes(log))
+        return _tidy(self, log, found, found.retained, _later(self.m))
+
+    def passes(self, log: LogReader, /) -> Sequence[Pass]:
+        """One pass over the interactions up to the end of the range."""
         from marketeval.metrics._kernels import INTERACTIONS
+        from marketeval.metrics.passes import Followed
 
         span = self.span(log)
-        rows = histories(log)
-        found = _follow(log, rows, rows.step < span.stop, self.m, INTERACTIONS, self)
-        return _tidy(self, log, found, found.retained, _later(self.m))
+        return [Followed(self.m, INTERACTIONS, since=0, start=span.start, stop=span.stop)]
 
 
 @metric
@@ -80,14 +84,18 @@ class RetentionSteps(Ranged):
 
     def compute(self, log: LogReader, /) -> pl.DataFrame:
         """One row per seed and agent."""
-        from marketeval.metrics._kernels import STEPS
+        from marketeval.metrics._kernels import follow_steps
 
-        rows = histories(log)
+        rows, span = histories(log), self.span(log)
         final = np.ones(rows.seed.size, np.bool_)
         for column in (rows.seed, rows.user, rows.step):
             final[:-1] &= column[1:] == column[:-1]
         final[:-1] = ~final[:-1]
-        found = _follow(log, rows, final & (rows.step < self.span(log).stop), self.m, STEPS, self)
+        final &= rows.step < span.stop
+        used = [one[final] for one in (rows.seed, rows.user, rows.step, rows.agent)]
+        shape = len(seeds(log)), len(agents(log).seats)
+        counts, retained = follow_steps(*used, *shape, self.m, span.start, span.stop)
+        found = _Followed(counts[0], counts[1], retained, counts[2])
         return _tidy(
             self, log, found, found.retained, f"came fewer than {self.m} steps before the end"
         )
@@ -106,13 +114,16 @@ class RetentionWindowed(Ranged):
 
     def compute(self, log: LogReader, /) -> pl.DataFrame:
         """One row per seed and agent."""
+        found = _found(log, *self.passes(log))
+        return _tidy(self, log, found, found.retained, "had no later interaction")
+
+    def passes(self, log: LogReader, /) -> Sequence[Pass]:
+        """One pass over the interactions in the range."""
         from marketeval.metrics._kernels import EVERYTHING
+        from marketeval.metrics.passes import Followed
 
         span = self.span(log)
-        rows = histories(log)
-        inside = (rows.step >= span.start) & (rows.step < span.stop)
-        found = _follow(log, rows, inside, 0, EVERYTHING, self)
-        return _tidy(self, log, found, found.retained, "had no later interaction")
+        return [Followed(0, EVERYTHING, since=span.start, start=span.start, stop=span.stop)]
 
 
 @metric
@@ -134,13 +145,17 @@ class Churn(Ranged):
 
     def compute(self, log: LogReader, /) -> pl.DataFrame:
         """One row per seed and agent."""
+        found = _found(log, *self.passes(log))
+        return _tidy(self, log, found, found.gone, _later(self.m))
+
+    def passes(self, log: LogReader, /) -> Sequence[Pass]:
+        """One pass over the interactions in the range."""
         from marketeval.metrics._kernels import INTERACTIONS
+        from marketeval.metrics.passes import Followed
 
         span = self.span(log)
-        rows = histories(log)
-        inside = (rows.step >= span.start) & (rows.step < span.stop)
-        found = _follow(log, rows, inside, self.m, INTERACTIONS, self)
-        return _tidy(self, log, found, found.gone, _later(self.m))
+        since = span.start
+        return [Followed(self.m, INTERACTIONS, since=since, start=since, stop=span.stop)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,18 +168,11 @@ class _Followed:
     gone: Integers
 
 
-def _follow(
-    log: LogReader, rows: Histories, used: Mask, m: int, reading: int, metric: Ranged
-) -> _Followed:
-    from marketeval.metrics._kernels import adoptions
+def _found(log: LogReader, one: Pass) -> _Followed:
+    from marketeval.metrics.passes import passed
 
-    span = metric.span(log)
-    seed, user, step, agent = (
-        one if used.all() else one[used] for one in (rows.seed, rows.user, rows.step, rows.agent)
-    )
-    shape = len(seeds(log)), len(agents(log).seats)
-    found = adoptions(seed, user, step, agent, *shape, m, reading, span.start, span.stop)
-    return _Followed(*found)
+    counts, retained = passed(log, one)
+    return _Followed(counts[0], counts[1], retained, counts[2])
 
 
 def _later(m: int) -> str:

@@ -30,19 +30,11 @@ if TYPE_CHECKING:
     import polars as pl
 
     from marketeval.core.log import LogReader
+    from marketeval.metrics.passes import Pass
 
 CELLS = 1 << 21  # numbers in one array of a block of seeds
 NOTHING = "no interaction in the window"
 Reasons = Sequence[tuple[Mask, str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """What is counted: one row per interaction (or pair of them), seed by seed."""
-
-    seed: Integers
-    step: Values
-    agent: Integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,44 +50,61 @@ class Part:
 
 
 class Block:
-    """Some of the seeds: sums over the rows in each window, by agent."""
+    """Some of the seeds: sums over the interactions in each window, by agent."""
 
-    def __init__(
-        self, log: LogReader, rows: Rows, windows: Windows, places: slice, there: Mask
-    ) -> None:
+    def __init__(self, log: LogReader, windows: Windows, places: slice, there: Mask) -> None:
         self.log = log
         self.agents: Agents = agents(log)
         self.windows = windows
+        self.places = places
         self.seeds = seeds(log)[places]
-        self._edges = np.unique(np.concatenate([windows.first, windows.stop]))
-        self.rows = slice(*np.searchsorted(rows.seed, [places.start, places.stop]).tolist())
-        step = rows.step[self.rows]
-        bins = max(self._edges.size - 1, 0)
-        place = np.searchsorted(self._edges, step, side="right") - 1
-        self._inside: Mask = (place >= 0) & (place < bins)
-        cell = (rows.seed[self.rows] - places.start) * bins + place
-        self._cell: Integers = (cell * len(self.agents.seats) + rows.agent[self.rows])[self._inside]
-        self._shape = (len(self.seeds), bins, len(self.agents.seats))
         self._there = there
 
-    def sum(self, weights: Values | None = None) -> Floats:
-        """Sum of a number per row of this block (default: 1); shape (seeds, windows, agents)."""
-        inside = None if weights is None else weights[self._inside]
-        size = self._shape[0] * self._shape[1] * self._shape[2]
-        binned = np.bincount(self._cell, inside, size).astype(np.float64).reshape(self._shape)
+    def windowed(self, by_step: Values) -> Floats:
+        """Sums over windows of counts by (seed, step, agent) of all seeds."""
+        mine = by_step[self.places]
+        running = np.zeros((mine.shape[0], mine.shape[1] + 1, mine.shape[2]))
+        np.cumsum(mine, axis=1, out=running[:, 1:])
+        return running[:, self.windows.stop] - running[:, self.windows.first]
+
+    def sum(self, weights: Values) -> Floats:
+        """Sum of a number per row of this block; shape (seeds, windows, agents)."""
+        edges, inside, cell, shape = self._cells
+        size = shape[0] * shape[1] * shape[2]
+        binned = np.bincount(cell, weights[inside], size).astype(np.float64).reshape(shape)
         first, stop = (
-            np.searchsorted(self._edges, edges) for edges in (self.windows.first, self.windows.stop)
+            np.searchsorted(edges, one) for one in (self.windows.first, self.windows.stop)
         )
         if np.array_equal(stop, first + 1):
             return binned[:, first]
-        running = np.zeros((self._shape[0], self._shape[1] + 1, self._shape[2]))
+        running = np.zeros((shape[0], shape[1] + 1, shape[2]))
         np.cumsum(binned, axis=1, out=running[:, 1:])
         return running[:, stop] - running[:, first]
 
     @cached_property
+    def rows(self) -> slice:
+        """The interactions of this block among those of the log."""
+        seed = interactions(self.log).seed
+        return slice(*np.searchsorted(seed, [self.places.start, self.places.stop]).tolist())
+
+    @cached_property
+    def _cells(self) -> tuple[Integers, Mask, Integers, tuple[int, int, int]]:
+        """Edges of bins of steps, which rows fall into one, the cell of these, and the shape."""
+        every = interactions(self.log)
+        edges = np.unique(np.concatenate([self.windows.first, self.windows.stop]))
+        bins, count = max(edges.size - 1, 0), len(self.agents.seats)
+        place = np.searchsorted(edges, every.step[self.rows], side="right") - 1
+        inside: Mask = (place >= 0) & (place < bins)
+        cell = (every.seed[self.rows] - self.places.start) * bins + place
+        cells: Integers = (cell * count + every.agent[self.rows])[inside]
+        return edges, inside, cells, (len(self.seeds), bins, count)
+
+    @cached_property
     def counts(self) -> Floats:
         """Interactions of any status; shape (seeds, windows, agents)."""
-        return self.sum()
+        from marketeval.metrics.passes import StepCounts, passed
+
+        return self.windowed(passed(self.log, StepCounts()))
 
     @cached_property
     def totals(self) -> Floats:
@@ -201,18 +210,15 @@ def tidy_rows(
     ).select(pl.col(name).cast(dtype) for name, dtype in TIDY.items())
 
 
-def blocks(log: LogReader, windows: Windows, rows: Rows | None = None) -> Iterator[Block]:
-    """All seeds, some at a time; `rows` are the interactions unless something else is counted."""
-    if rows is None:
-        every = interactions(log)
-        rows = Rows(every.seed, every.step, every.agent)
+def blocks(log: LogReader, windows: Windows) -> Iterator[Block]:
+    """All seeds, some at a time."""
     count = len(seeds(log))
     cells = (2 * windows.first.size + 2) * (len(agents(log).seats) + 1)
     size = max(1, CELLS // cells)
     for start in range(0, count, size):
         places = slice(start, min(start + size, count))
         there = presence(log, windows.first, windows.stop, places)
-        yield Block(log, rows, windows, places, there)
+        yield Block(log, windows, places, there)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,13 +233,15 @@ class Series(Windowed):
 
         frames = [
             block.tidy(self, self.measure(block))
-            for block in blocks(log, self.windows(log), self.counted(log))
+            for block in blocks(log, self.windows(log))
         ]
         return pl.concat(frames) if frames else pl.DataFrame(schema=TIDY)
 
-    def counted(self, log: LogReader) -> Rows | None:
-        """What is counted, if it is not the interactions."""
-        return None
+    def passes(self, log: LogReader, /) -> Sequence[Pass]:
+        """The passes over the interactions that `measure` needs: unless said, their counts."""
+        from marketeval.metrics.passes import StepCounts
+
+        return [StepCounts()]
 
     def measure(self, block: Block) -> Sequence[Part]:
         """The values of some seeds: of the market, of its agents, or of both in this order."""

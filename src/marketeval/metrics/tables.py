@@ -30,16 +30,16 @@ class Remembering:
     """A log that keeps what was already read from it, for several metrics in a row."""
 
     def __init__(self, log: LogReader) -> None:
-        self._log = log
+        self.log = log
         self.kept: dict[Hashable, object] = {}
 
     def scan(self, kind: str) -> pl.LazyFrame:
         """As the log's own."""
-        return self._log.scan(kind)
+        return self.log.scan(kind)
 
     def seeds(self) -> list[int]:
         """As the log's own."""
-        return self._log.seeds()
+        return self.log.seeds()
 
 
 def remembered(log: LogReader, key: Hashable, make: Callable[[], T]) -> T:

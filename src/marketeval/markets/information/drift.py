@@ -24,6 +24,7 @@ Codes = NDArray[np.uint64]
 Places = NDArray[np.uint32]
 Truths = NDArray[np.bool_]
 
+FEW = 16  # interactions below which it does not pay to draw for all of them at once
 LANES = 8  # numbers that one line of memory holds
 EXPLORED, RIGHT = 14, 15  # bits of what is noted of an interaction, above those of the agent
 MASK = (1 << EXPLORED) - 1
@@ -190,52 +191,45 @@ def live(
                 for place in range(count):
                     episode[place] = episode_of[np.uint64(row_[place])]
 
-            # Who explores, and what everybody holds to be best.
-            if lone:
+            # Whom each asks, by what it holds to be best now, or to explore.
+            if count < FEW:
                 for place in range(count):
-                    u[place] = draw_uniform(draws.explore[0], now, slot_[place])
+                    mine, one = np.uint64(row_[place]), np.uint64(episode[place])
+                    code[0] = draws.explore[one]
+                    explored[place] = draw_uniform(code[0], now, slot_[place]) < rule.epsilon
+                    if explored[place]:
+                        agent[place] = _drawn(draws.choice[one], columns, now, slot_[place])
+                    else:
+                        agent[place] = _best(first[mine], columns)
             else:
-                for place in range(count):
-                    code[place] = draws.explore[np.uint64(episode[place])]
-                for place in range(count):
-                    u[place] = draw_uniform(code[place], now, slot_[place])
-            exploring = 0
-            for place in range(count):
-                explored[place] = u[place] < rule.epsilon
-                who[exploring], slot_of[exploring] = place, slot_[place]
-                episode_at[exploring] = episode[place]
-                exploring += explored[place]
-            for place in range(count):
-                mine = np.uint64(row_[place])
-                highest, chosen = -1.0, columns[0]
-                for column in columns:
-                    value = first[mine, np.uint64(column)]
-                    higher = value > highest
-                    highest = value if higher else highest
-                    chosen = column if higher else chosen
-                agent[place] = chosen
-
-            # Explorers take the agent with the highest number of its own.
-            for place in range(exploring):
-                best[place] = -1.0
-            for column in columns:
                 if lone:
-                    one = draws.choice[0, np.uint64(column)]
-                    for place in range(exploring):
-                        drawn = draw_uniform(one, now, slot_of[place])
-                        higher = drawn > best[place]
-                        best[place] = drawn if higher else best[place]
-                        picked[place] = column if higher else picked[place]
+                    for place in range(count):
+                        u[place] = draw_uniform(draws.explore[0], now, slot_[place])
                 else:
+                    for place in range(count):
+                        code[place] = draws.explore[np.uint64(episode[place])]
+                    for place in range(count):
+                        u[place] = draw_uniform(code[place], now, slot_[place])
+                exploring = 0
+                for place in range(count):
+                    explored[place] = u[place] < rule.epsilon
+                    who[exploring], slot_of[exploring] = place, slot_[place]
+                    episode_at[exploring] = episode[place]
+                    best[exploring] = -1.0
+                    exploring += explored[place]
+                for place in range(count):
+                    agent[place] = _best(first[np.uint64(row_[place])], columns)
+                for column in columns:  # as `_drawn`, for all explorers at once
                     for place in range(exploring):
-                        code[place] = draws.choice[np.uint64(episode_at[place]), np.uint64(column)]
+                        at = np.uint64(episode_at[place])
+                        code[place] = draws.choice[at, np.uint64(column)]
                     for place in range(exploring):
                         drawn = draw_uniform(code[place], now, slot_of[place])
                         higher = drawn > best[place]
                         best[place] = drawn if higher else best[place]
                         picked[place] = column if higher else picked[place]
-            for place in range(exploring):
-                agent[np.uint64(who[place])] = picked[place]
+                for place in range(exploring):
+                    agent[np.uint64(who[place])] = picked[place]
 
             # Answers: right or wrong by a keyed draw.
             for place in range(count):
@@ -290,6 +284,30 @@ def live(
 
 
 @inline
+def _best(values: Floats, columns: Places) -> int:
+    """The agent with the highest preference, the first of `columns` if there are several."""
+    highest, chosen = -1.0, columns[0]
+    for column in columns:
+        value = values[np.uint64(column)]
+        higher = value > highest
+        highest = value if higher else highest
+        chosen = column if higher else chosen
+    return chosen
+
+
+@inline
+def _drawn(codes: Codes, columns: Places, step: int, slot: int) -> int:
+    """The agent with the highest number of its own: any of them, for whoever explores."""
+    highest, chosen = -1.0, columns[0]
+    for column in columns:
+        drawn = draw_uniform(codes[np.uint64(column)], step, slot)
+        higher = drawn > highest
+        highest = drawn if higher else highest
+        chosen = column if higher else chosen
+    return chosen
+
+
+@inline
 def _waves(
     slots: Places, rows: Places, turns: NDArray[np.int32], waves: Integers,
     slot: Places, row: Places,
@@ -314,6 +332,17 @@ def _waves(
         waves[group] = waves[group + 1]
     waves[groups] = rows.size
     return groups
+
+
+@kernel
+def fill(
+    known: Floats, first: Floats, mood: Floats, last: NDArray[np.int16], begin: int, end: int
+) -> None:
+    """The state of some users who have seen nothing yet; `known` is a row of `first`."""
+    for row in range(begin, end):
+        for column in range(known.size):
+            first[row, column] = known[column]
+        mood[row], last[row] = np.nan, -1
 
 
 @kernel

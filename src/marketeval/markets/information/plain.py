@@ -7,6 +7,7 @@ Episodes of many seeds are played side by side, and a large one in blocks of use
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -83,6 +84,8 @@ class Plan:
 
     def at_once(self) -> int:
         """How many episodes are played side by side; 1 also where one is too long for that."""
+        if self.users >> BLOCK:
+            return 1
         fit = min(AT_ONCE // (self.horizon * self.per_step), STATES // self.users)
         return max(1, min(EPISODES, fit))
 
@@ -202,35 +205,33 @@ def play(plan: Plan, seeds: Sequence[int], *, asked: bool, state: State) -> Iter
 
 def start(plan: Plan, episodes: int) -> State:
     """The state before the first step."""
-    rows = episodes * plan.users
-    first = np.zeros((rows, plan.width))
-    first[:, plan.there] = 1.0 / len(plan.there)
-    return State(first, np.full(rows, np.nan), np.full(rows, -1, np.int16))
+    rows, known = episodes * plan.users, np.zeros(plan.width)
+    known[plan.there] = 1.0 / len(plan.there)
+    state = State(np.empty((rows, plan.width)), np.empty(rows), np.empty(rows, np.int16))
+    edges = [*range(0, rows, 1 << (BLOCK + 3)), rows]
+    fill = partial(drift.fill, known, state.first, state.mood, state.last)
+    each(lambda part: fill(*part), list(itertools.pairwise(edges)))
+    return state
 
 
 _NO_QUESTIONS = np.empty((0, 0, 0), np.int32)
 
 
 def _deal(plan: Plan, draws: drift.Draws, since: int, users: Numbers) -> drift.Dealt:
-    """Who interacts, and in which block; a block is some users, or some episodes."""
+    """Who interacts, and in which block: some users of a large episode, or some episodes."""
     episodes, steps, count = users.shape
     slot = np.empty((steps, episodes * count), np.uint32)
     row = np.empty_like(slot)
-    if episodes == 1:
-        blocks = -(-plan.users >> BLOCK) if plan.users >> BLOCK else 1
+    blocks = -(-plan.users >> BLOCK)
+    if blocks > 1:
         begins = np.empty((steps, blocks + 1), np.int64)
-
-        def deal(step: int) -> None:
-            drift.deal_block(
-                draws.users[0], since + step, plan.users, np.uint32(BLOCK if blocks > 1 else 31),
+        each(
+            lambda step: drift.deal_block(
+                draws.users[0], since + step, plan.users, np.uint32(BLOCK),
                 plan.replacement, users[0, step], slot[step], row[step], begins[step],
-            )  # fmt: skip
-
-        if blocks > 1:
-            each(deal, range(steps))
-        else:
-            for step in range(steps):
-                deal(step)
+            ),
+            range(steps),
+        )  # fmt: skip
     else:
         together = max(1, (1 << BLOCK) // plan.users)
         edges = np.append(np.arange(0, episodes, together), episodes)
