@@ -1,4 +1,4 @@
-"""Parts of the event log: rows that are open for more, rows that are kept, rows on their way out."""
+"""Parts of the event log: rows open for more, rows that are kept, and rows on their way out."""
 
 from __future__ import annotations
 
@@ -292,9 +292,7 @@ def check(kind: str, column: Column, bounds: tuple[float, float], given: Any) ->
     return given.astype(wanted, copy=False)
 
 
-def _out_of_bounds(
-    kind: str, column: Column, bounds: tuple[float, float], value: object
-) -> str:
+def _out_of_bounds(kind: str, column: Column, bounds: tuple[float, float], value: object) -> str:
     low, high = bounds
     return (
         f"event '{kind}': column '{column.name}' takes {low} to {high}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from marketeval.actions.information import TableBacked
+from marketeval.core.drive import lockstep
 from marketeval.core.errors import UsageError
+from marketeval.core.log import EventLog
 from marketeval.core.market import Agent, Market
 from marketeval.experiments.experiment import Experiment
 from marketeval.markets.information.compiled import CompiledMarket, can_compile
@@ -60,3 +62,14 @@ def playable(
         if isinstance(agent, TableBacked)
     }
     return CompiledMarket(market=experiment.market, tables=tables), {}
+
+
+def play_all(
+    market: Market, seats: Mapping[str, Agent], seeds: Sequence[int], log: EventLog
+) -> None:
+    """Play the episodes of several seeds, at once where the engine can."""
+    if isinstance(market, CompiledMarket):
+        market.play_seeds(seeds, log)
+        return
+    for seed in seeds:
+        lockstep(market, seats, seed=seed, log=log)

@@ -23,8 +23,10 @@ import polars as pl
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from marketeval.core.columns import Values, empty_frame
 from marketeval.core.errors import DataError, UnknownNameError, UsageError
-from marketeval.core.log import combine_digests, empty_frame
+from marketeval.core.log import combine_digests
+from marketeval.core.parts import as_array
 from marketeval.experiments.families import FAMILIES
 from marketeval.experiments.scenario import Scenario, check, parse_yaml
 
@@ -119,15 +121,25 @@ class RunDirectory:
         declared = {one.name: one for one in family.KINDS}
         if kind not in declared:
             raise UnknownNameError("event", kind, declared)
-        folder = self.path / "events" / kind
-        done = {unit.number for unit in self.manifest.units}
-        parts = sorted(part for part in folder.glob("*.parquet") if unit_of(part) in done)
+        parts = self._parts(kind)
         if not parts:
             return empty_frame(declared[kind]).lazy()
         rows = pl.scan_parquet(parts)
         if declared[kind] in family.SHARED:
             rows = rows.unique(maintain_order=True)
         return rows
+
+    def batches(self, kind: str, names: Sequence[str]) -> Iterator[dict[str, Values]]:
+        """Some columns of a kind as numpy arrays, part by part in row order."""
+        for part in self._parts(kind):
+            table = pl.read_parquet(part, columns=list(names))
+            yield {name: as_array(table[name]) for name in names}
+
+    def _parts(self, kind: str) -> list[Path]:
+        """The finished parts of a kind, in row order."""
+        folder = self.path / "events" / kind
+        done = {unit.number for unit in self.manifest.units}
+        return sorted(part for part in folder.glob("*.parquet") if unit_of(part) in done)
 
     def metrics(self) -> pl.DataFrame:
         """The tidy table of the metrics that were computed when the run ended."""

@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Literal
 
 import marketeval
-from marketeval.core.drive import lockstep
 from marketeval.core.errors import MarketevalError, RunError, ScenarioError, UsageError
 from marketeval.core.log import EventLog
 from marketeval.experiments import live
 from marketeval.experiments.assembly import assemble
-from marketeval.experiments.engines import Engine, engine_for, playable
+from marketeval.experiments.engines import Engine, engine_for, play_all, playable
 from marketeval.experiments.executors import Executor, Processes, Serial
 from marketeval.experiments.experiment import Experiment
 from marketeval.experiments.live import Asking, is_live
@@ -285,8 +284,7 @@ def play_piece(piece: Piece) -> Unit:
     sink = PartSink(piece.path, piece.number)
     log = EventLog(experiment.market.events, sink=sink)
     market, seats = playable(experiment, piece.engine)
-    for seed in piece.seeds:
-        lockstep(market, seats, seed=seed, log=log)
+    play_all(market, seats, piece.seeds, log)
     log.close()
     return Unit(
         number=piece.number, digests=log.digests, shared=log.shared_digest, events=sink.rows

@@ -20,7 +20,7 @@ COUNT, FIRST, HITS, LAST, LATE = 0, 0, 1, 2, 3  # of a user; of a user and an ag
 
 @inline
 def _place_of(seeds: Values, seed: int) -> int:
-    place = np.searchsorted(seeds, seed)
+    place = int(np.searchsorted(seeds, seed))
     return place if place < seeds.size and seeds[place] == seed else -1
 
 

@@ -69,7 +69,9 @@ def passed(log: LogReader, one: Pass) -> Any:  # any: as `Pass.result`
 
 def remember_passes(log: Remembering, metrics: Sequence[object]) -> None:
     """Run what several metrics want in one reading of the log."""
-    wanted = [one for metric in metrics if isinstance(metric, Passing) for one in metric.passes(log)]
+    wanted = [
+        one for metric in metrics if isinstance(metric, Passing) for one in metric.passes(log)
+    ]
     for key, result in run_passes(log, wanted).items() if wanted else ():
         log.kept["pass", key] = result
 
@@ -91,7 +93,7 @@ def _columns(log: LogReader) -> Iterator[dict[str, Any]]:  # any: arrays, or one
     if hasattr(inner, "batches"):
         yield from inner.batches("interaction", list(TYPES))
         return
-    table = inner.scan("interaction").select(TYPES).collect()
+    table = inner.scan("interaction").select(list(TYPES)).collect()
     yield {name: table[name].to_numpy() for name in TYPES}
 
 
@@ -144,8 +146,8 @@ class SwitchCounts(_Places):
         """As `Pass`."""
         self._last = _room(self._last, rows["user"], -1)
         _kernels.count_switches(
-            *(rows[name] for name in TYPES), self.seeds, self.places, self._last, self._state,
-            self._pairs, self._switches,
+            rows["seed"], rows["step"], rows["user"], rows["agent"], self.seeds, self.places,
+            self._last, self._state, self._pairs, self._switches,
         )  # fmt: skip
 
     def result(self) -> tuple[Values, Values]:
@@ -175,8 +177,9 @@ class Followed(_Places):
         self._came = _room(self._came, rows["user"], 0)
         self._known = _room(self._known, rows["user"], -1)
         _kernels.follow(
-            *(rows[name] for name in TYPES), self.seeds, self.places, *self._how, *self._range,
-            self._came, self._known, self._state, self._counts, self._retained,
+            rows["seed"], rows["step"], rows["user"], rows["agent"], self.seeds, self.places,
+            *self._how, *self._range, self._came, self._known, self._state, self._counts,
+            self._retained,
         )  # fmt: skip
 
     def result(self) -> tuple[Values, Values]:

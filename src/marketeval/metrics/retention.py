@@ -92,9 +92,13 @@ class RetentionSteps(Ranged):
             final[:-1] &= column[1:] == column[:-1]
         final[:-1] = ~final[:-1]
         final &= rows.step < span.stop
-        used = [one[final] for one in (rows.seed, rows.user, rows.step, rows.agent)]
+        seed, user, step, agent = (
+            one[final] for one in (rows.seed, rows.user, rows.step, rows.agent)
+        )
         shape = len(seeds(log)), len(agents(log).seats)
-        counts, retained = follow_steps(*used, *shape, self.m, span.start, span.stop)
+        counts, retained = follow_steps(
+            seed, user, step, agent, *shape, self.m, span.start, span.stop
+        )
         found = _Followed(counts[0], counts[1], retained, counts[2])
         return _tidy(
             self, log, found, found.retained, f"came fewer than {self.m} steps before the end"

@@ -231,10 +231,7 @@ class Series(Windowed):
 
         from marketeval.metrics.base import TIDY
 
-        frames = [
-            block.tidy(self, self.measure(block))
-            for block in blocks(log, self.windows(log))
-        ]
+        frames = [block.tidy(self, self.measure(block)) for block in blocks(log, self.windows(log))]
         return pl.concat(frames) if frames else pl.DataFrame(schema=TIDY)
 
     def passes(self, log: LogReader, /) -> Sequence[Pass]:

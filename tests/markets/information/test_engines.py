@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from alike import assert_same
+from hypothesis import given, settings
 from worlds import World, a_world, worlds
 
 from marketeval.actions.information import TableBacked
@@ -14,6 +14,7 @@ from marketeval.core.drive import lockstep
 from marketeval.core.log import EventLog
 from marketeval.markets.information.compiled import CompiledMarket, can_compile
 from marketeval.markets.information.market import InformationMarket
+
 
 @given(world=worlds())
 @settings(max_examples=60)

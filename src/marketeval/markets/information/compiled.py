@@ -18,7 +18,6 @@ from marketeval.core.market import Script
 from marketeval.core.streams import Streams
 from marketeval.events import information as events
 from marketeval.markets.information import fused, plain, plainly
-from marketeval.markets.information.facts import as_event
 from marketeval.markets.information.market import InformationMarket
 from marketeval.markets.information.population import Population
 from marketeval.markets.information.supply import Supply

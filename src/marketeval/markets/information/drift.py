@@ -89,9 +89,9 @@ def deal_block(
         begins[block + 1] += begins[block]
     at = begins.copy()
     for place in range(count):
-        block = np.uint64(np.uint32(who[place]) >> shift)
-        to = np.uint64(at[block])
-        at[block] += 1
+        mine = np.uint64(np.uint32(who[place]) >> shift)
+        to = np.uint64(at[mine])
+        at[mine] += 1
         slot[to], row[to] = place, who[place]
 
 
@@ -284,9 +284,9 @@ def live(
 
 
 @inline
-def _best(values: Floats, columns: Places) -> int:
+def _best(values: Floats, columns: Places) -> np.uint32:
     """The agent with the highest preference, the first of `columns` if there are several."""
-    highest, chosen = -1.0, columns[0]
+    highest, chosen = -1.0, np.uint32(columns[0])
     for column in columns:
         value = values[np.uint64(column)]
         higher = value > highest
@@ -296,9 +296,9 @@ def _best(values: Floats, columns: Places) -> int:
 
 
 @inline
-def _drawn(codes: Codes, columns: Places, step: int, slot: int) -> int:
+def _drawn(codes: Codes, columns: Places, step: int, slot: int) -> np.uint32:
     """The agent with the highest number of its own: any of them, for whoever explores."""
-    highest, chosen = -1.0, columns[0]
+    highest, chosen = -1.0, np.uint32(columns[0])
     for column in columns:
         drawn = draw_uniform(codes[np.uint64(column)], step, slot)
         higher = drawn > highest

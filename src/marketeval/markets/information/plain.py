@@ -274,7 +274,7 @@ def _stages(
     edges = sorted({0, *market.changes, market.spec.horizon})
     if not there:
         return None
-    for start, stop in zip(edges, edges[1:], strict=False):
+    for start, stop in itertools.pairwise(edges):
         moves: list[tuple[bool, int, drift.Places]] = []
         for change in market.changes.get(start, ()):
             agent = place[change.agent]

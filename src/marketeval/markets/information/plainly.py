@@ -36,9 +36,7 @@ def play_one(market: InformationMarket, plan: Plan, seed: int, log: EventLog) ->
     return state
 
 
-def play_many(
-    market: InformationMarket, plan: Plan, seeds: Sequence[int], log: EventLog
-) -> None:
+def play_many(market: InformationMarket, plan: Plan, seeds: Sequence[int], log: EventLog) -> None:
     """Play the episodes of several seeds, side by side."""
     turns = _turns(market)
     _introduce(market, log)
@@ -57,9 +55,7 @@ def play_many(
             log.close_many(some_seeds)
 
 
-def population(
-    market: InformationMarket, plan: Plan, streams: Streams, state: State
-) -> Population:
+def population(market: InformationMarket, plan: Plan, streams: Streams, state: State) -> Population:
     """The users of one episode as the general engine keeps them."""
     _, users = market.open(streams, EventLog(market.events))
     users.first[:] = np.nan
