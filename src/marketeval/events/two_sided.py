@@ -122,8 +122,12 @@ SEATS = EventKind(
 
 ATTACKS = EventKind(
     "attack",
-    "a business whose description was manipulated",
-    (BUSINESS, Column("kind", "text", "the kind of attack")),
+    "a business that manipulates",
+    (
+        BUSINESS,
+        Column("kind", "text", "the kind of attack"),
+        Column("place", "text", "where: its description, its messages, its proposals"),
+    ),
 )
 
 SEARCHED = EventKind(

@@ -18,6 +18,7 @@ from marketeval.core.streams import Streams
 from marketeval.events.two_sided import ENDINGS
 from marketeval.markets.two_sided import rules
 from marketeval.markets.two_sided.briefing import business_text, customer_text
+from marketeval.markets.two_sided.manipulation import disguises
 from marketeval.markets.two_sided.pages import Pages
 from marketeval.markets.two_sided.population import Population
 from marketeval.markets.two_sided.prompts import instructions
@@ -86,6 +87,7 @@ class Floor:
         self._number = {one.id: place for place, one in enumerate(population.businesses)}
         self._customer_text = partial(customer_text, longest=spec.briefing)
         self._business_text = partial(business_text, longest=spec.briefing)
+        self._disguises = disguises(population, spec.manipulation)
         self._read: dict[str, int] = {}
         self._rung: dict[str, None] = {}
         self._talks: dict[tuple[str, str], deque[act.Heard]] = {}
@@ -288,6 +290,8 @@ class Floor:
         elif reply is not None:
             message = act.TextMessage(reply.content)
         if not problem:
+            if letter.business in self._disguises:
+                message = self._disguises[letter.business](message)
             result = self._send(letter.business, letter.customer, message)
             if isinstance(result, Refused):
                 problem = f"{result.reason}: {result.words}"

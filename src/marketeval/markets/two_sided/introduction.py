@@ -59,8 +59,8 @@ def introduce(
     _table(log, "menu", ("business", "item", "price"), menus)
     amenities = [(one.id, *has) for one in businesses for has in one.amenity_features.items()]
     _table(log, "amenity", ("business", "amenity", "has"), amenities)
-    attacks = [(attacker(population, one), one.kind) for one in spec.manipulation]
-    _table(log, "attack", ("business", "kind"), attacks)
+    attacks = [(attacker(population, one), one.kind, one.where) for one in spec.manipulation]
+    _table(log, "attack", ("business", "kind", "place"), attacks)
     seats = [(seat, who.text, who.privileged) for seat, who in filled_by.items()]
     _table(log, "seat", ("agent", "filled_by", "privileged"), seats)
 
