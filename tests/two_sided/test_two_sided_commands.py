@@ -8,6 +8,8 @@ import pytest
 from two_sided_games import published
 
 from marketeval.apps.cli.main import run as marketeval
+from marketeval.apps.report import bazaar_arms, bazaars
+from marketeval.experiments.run_directory import RunDirectory
 from marketeval.markets.two_sided.population import write_population
 
 
@@ -107,3 +109,57 @@ def test_a_metric_of_another_family_is_a_mistake_not_a_crash(played, capsys):
     assert marketeval(["metrics", str(played), "HHI"]) == 2
     assert "unknown event 'market'" in capsys.readouterr().err
     assert marketeval(["export", str(played), "--to", "csv"]) == 2
+
+
+GRID = """
+family: two_sided
+market: {population: restaurants-3x9, search: optimal, limit: 10}
+controls:
+  careful-simple: {market.search: simple}
+  first-optimal: {seats.customers.agent: "heuristic:first-proposal"}
+  first-simple: {seats.customers.agent: "heuristic:first-proposal", market.search: simple}
+seeds: 1-2
+"""
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("grid")
+    (folder / "grid.yaml").write_text(GRID, "utf-8")
+    command = ["run", str(folder / "grid.yaml"), "--out", str(folder / "run")]
+    assert marketeval([*command, "--executor", "serial"]) == 0
+    return folder / "run"
+
+
+def test_arms_that_differ_in_agents_and_search_make_a_table_and_a_grid(grid):
+    found = bazaar_arms.arms([bazaars.gather(RunDirectory(grid))])
+    assert bazaar_arms.varying(found) == ["customers", "search"]
+    cells = {
+        (one["down"], one["across"]): one["mean"]
+        for one in bazaar_arms.cells(found, "EvaluationScore")
+    }
+    assert cells["heuristic:careful-buyer", "optimal"] == 1.0
+    assert set(cells) == {
+        (f"heuristic:{buyer}", rule)
+        for buyer in ("careful-buyer", "first-proposal")
+        for rule in ("optimal", "simple")
+    }
+    # 9 businesses fit on one page, so simple search shows everybody too
+    assert cells["heuristic:careful-buyer", "simple"] == 1.0
+    assert cells["heuristic:first-proposal", "optimal"] < 1.0
+
+
+def test_the_pictures_of_a_study_stand_beside_its_report(grid):
+    names = {one.name for one in (grid / "pictures").iterdir()}
+    assert names == {"grid.png", "welfare-by-arm.png", "paid.png"}
+    page = (grid / "report.html").read_text("utf-8")
+    assert "Evaluation score by models and search" in page
+    assert page.count("<svg") == 3
+
+
+def test_a_report_over_several_runs_puts_their_arms_side_by_side(grid, played, tmp_path):
+    target = tmp_path / "both.html"
+    assert marketeval(["report", str(grid), str(played), "--out", str(target)]) == 0
+    page = target.read_text("utf-8")
+    assert "Arms side by side" in page
+    assert (tmp_path / "pictures" / "all-welfare-by-arm.png").is_file()

@@ -33,6 +33,7 @@ OUTCOME = (
     ("CustomerWelfare", "Customers' welfare", 2),
     ("OptimalWelfare", "Optimum at menu prices", 2),
     ("OptimalWelfare(at=floor)", "Optimum at the sellers' floors", 2),
+    ("WelfareOverOptimum(raw=true)", "Welfare over the menu-price optimum, as it is", 3),
     ("WelfareOverOptimum(at=floor, raw=true)", "Welfare over the floor-price optimum", 3),
     ("SellerRevenue", "Sellers' revenue", 2),
     ("SellerProfit", "Sellers' profit above their floors", 2),

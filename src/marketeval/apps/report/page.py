@@ -27,6 +27,7 @@ from marketeval.apps.report.words import (
 from marketeval.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from marketeval.apps.report import bazaars
     from marketeval.apps.report.charts import Picture
     from marketeval.experiments.run_directory import Manifest, RunDirectory
 
@@ -55,13 +56,14 @@ def write_report(runs: Sequence[RunDirectory], target: Path | None = None) -> Pa
     if not runs:
         raise UsageError("expected at least one run directory to report on")
     target = target or runs[0].path / "report.html"
-    sections, told = [], []
+    sections, told, traded = [], [], []
     for place, run in enumerate(runs):
         if run.manifest.family == "supply_chain":
             sections.append(_retail_section(run, target, place, len(runs)))
             continue
         if run.manifest.family == "two_sided":
-            sections.append(_bazaar_section(run))
+            traded.append(_bazaar(run))
+            sections.append(_bazaar_section(run, traded[-1], target, place, len(runs)))
             continue
         facts = gather(run)
         drawn = []
@@ -73,6 +75,7 @@ def write_report(runs: Sequence[RunDirectory], target: Path | None = None) -> Pa
         sections.append(_section(facts, drawn, f"run{place + 1}"))
         told.append((run_name(run, runs), facts))
     opening = [] if len(told) < 2 else [_comparison(told)]
+    opening += [] if len(traded) < 2 else [_bazaar_comparison(traded, target)]
     first = runs[0].manifest
     title = first.title or first.name if len(runs) == 1 else "Runs side by side"
     _replace(target, _document(title, [*opening, *sections]).encode("utf-8"))
@@ -124,11 +127,39 @@ def _retail_section(run: RunDirectory, target: Path, place: int, runs: int) -> s
     return f'<section class="run">{"".join(parts)}</section>'
 
 
-def _bazaar_section(run: RunDirectory) -> str:
-    """The section of a two-sided run: tables, and the stories of some customers."""
+def _bazaar(run: RunDirectory) -> bazaars.Told:
     from marketeval.apps.report import bazaars
 
-    told = bazaars.gather(run)
+    return bazaars.gather(run)
+
+
+def _bazaar_comparison(told: Sequence[bazaars.Told], target: Path) -> str:
+    """The arms of several two-sided runs: a table, and pictures."""
+    from marketeval.apps.report import bazaar_arms, bazaar_charts
+
+    found = bazaar_arms.arms(told)
+    parts = ["<h1>Arms side by side</h1>", table_html(bazaar_arms.arm_table(found))]
+    for number, picture in enumerate(bazaar_charts.arm_pictures(found)):
+        parts.append(_drawn(picture, target, "all-", f"all-{number}"))
+    return f'<section class="run">{"".join(parts)}</section>'
+
+
+def _drawn(picture: Picture, target: Path, beginning: str, prefix: str) -> str:
+    """A picture in the page, and as a file beside it."""
+    from marketeval.apps.report.drawing import draw, png
+
+    svg = draw(picture)
+    name = _safe(f"{beginning}{picture.name}.png")
+    _replace(target.parent / "pictures" / name, png(svg))
+    return _figure(picture, svg, prefix)
+
+
+def _bazaar_section(
+    run: RunDirectory, told: bazaars.Told, target: Path, place: int, runs: int
+) -> str:
+    """The section of a two-sided run: tables, pictures, and the stories of some customers."""
+    from marketeval.apps.report import bazaar_arms, bazaar_charts, bazaars
+
     manifest = run.manifest
     parts = _opening(manifest)
     entries = [
@@ -145,7 +176,14 @@ def _bazaar_section(run: RunDirectory) -> str:
     parts.append(f"<dl>{''.join(f'<dt>{a}</dt><dd>{b}</dd>' for a, b in entries)}</dl>")
     for table in bazaars.tables(told):
         parts += [_heading(_BAZAAR_TITLES[table.name]), table_html(table)]
+    found = bazaar_arms.arms([told])
+    if len(found) > 1:
+        parts += [_heading("Arms"), table_html(bazaar_arms.arm_table(found))]
     parts += [_note(text) for text in bazaars.notes(told)]
+    parts.append(_heading("Pictures"))
+    beginning = "" if runs == 1 else f"{place + 1}-"
+    for number, picture in enumerate(bazaar_charts.pictures(told, found)):
+        parts.append(_drawn(picture, target, beginning, f"run{place + 1}-{number}"))
     parts.append(_heading("Conversations"))
     parts += [
         f"<details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>"
