@@ -191,7 +191,7 @@ def test_a_preflight_names_the_endpoint_and_its_tries_and_leaves_nothing(tmp_pat
 
     async def preflight():
         async with Calls(Cassette(path), default_limits=QUICK) as calls:
-            await calls.preflight([endpoint_model(fake.agent)])
+            await calls.preflight([(endpoint_model(fake.agent), {})])
 
     with pytest.raises(UsageError, match=rf"127.0.0.1:{fake.port}/v1.*connection failed.*3 tries"):
         asyncio.run(preflight())
@@ -204,7 +204,7 @@ def test_a_missing_key_names_its_variable(monkeypatch, tmp_path):
 
     async def preflight():
         async with Calls() as calls:
-            await calls.preflight([model])
+            await calls.preflight([(model, {})])
 
     with pytest.raises(UsageError, match="SOME_KEY"):
         asyncio.run(preflight())

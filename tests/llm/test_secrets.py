@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
+from pathlib import Path
 
 import pytest
 from asked_models import QUICK, run
 
+from marketeval.apps.cli.main import run as marketeval
 from marketeval.core.errors import ScenarioError
 from marketeval.llm.calls import Calls
 from marketeval.llm.client import CallError, Message, Parameters
@@ -63,6 +65,41 @@ def test_a_planted_key_is_nowhere(fault, planted, tmp_path, capfd, caplog):
     assert files
     for secret in (KEY, EXTRA):
         assert secret not in "".join(said)
+        assert all(secret.encode() not in one.read_bytes() for one in files)
+
+
+def test_a_planted_key_is_in_no_file_and_no_output_of_a_verbose_run(
+    planted, tmp_path, monkeypatch, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    rows = [f"q{n},What follows {n}?,{n + 1}" for n in range(8)]
+    Path("q.csv").write_text("\n".join(["item_id,question,answer", *rows]))
+
+    def echo(number, body):
+        if number % 3 == 0:
+            return status(500, message=f"Bearer {KEY} {EXTRA}")
+        return status(401, message=f"no such key {KEY}") if number % 7 == 0 else None
+
+    with FakeEndpoint(reply=lambda body: f"{KEY} {EXTRA}", faults=echo) as fake:
+        Path("s.yaml").write_text(
+            f"""
+seats:
+  mine: {{agent: "{fake.agent}", options: {{headers: {{X-Extra: $EXTRA_HEADER}}}}}}
+  other: "bernoulli:0.5"
+items: q.csv
+endpoints: {{"{fake.url}": {{attempts: 3, backoff_s: 0.01}}}}
+market: {{horizon: 3, users: {{population: 4, per_step: 4}}}}
+seeds: 1-2
+"""
+        )
+        assert marketeval(["run", "s.yaml", "--out", "out", "--verbose"]) == 0
+        assert fake.headers["authorization"] == f"Bearer {KEY}"
+    said = capfd.readouterr()
+    assert "HTTP 500: Bearer *** ***" in said.err
+    files = [one for one in tmp_path.rglob("*") if one.is_file()]
+    assert {one.name for one in files} >= {"calls.sqlite", "manifest.json", "report.html"}
+    for secret in (KEY, EXTRA):
+        assert secret not in said.err + said.out
         assert all(secret.encode() not in one.read_bytes() for one in files)
 
 

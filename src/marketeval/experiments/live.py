@@ -19,6 +19,7 @@ from typing import TypeVar
 import numpy as np
 
 from marketeval.actions.information import Grades
+from marketeval.agents.chat import Chat
 from marketeval.agents.kept import drained, keeping
 from marketeval.agents.models import ModelSeat
 from marketeval.agents.remote import Remote
@@ -99,10 +100,10 @@ async def opened(
     async with calls:
         made = {name: assemble(scenario, calls=calls) for name, scenario in scenarios.items()}
         agents = [agent for one in made.values() for agent in one.seats.values()]
-        models = [model for agent in agents for model in _models(agent)]
+        lines = [line for agent in agents for line in _chats(agent)]
         if asking.max_cost is not None:
-            _check_priced(models, calls.prices)
-        await calls.preflight(models)
+            _check_priced([line.model for line in lines], calls.prices)
+        await calls.preflight((line.model, line.parameters.headers) for line in lines)
         if asking.mode != "replay-only":
             for one in agents:
                 if isinstance(one, Remote):
@@ -268,10 +269,10 @@ def _check_priced(models: Sequence[Model], prices: Prices) -> None:
             )
 
 
-def _models(agent: Agent) -> Iterator[Model]:
-    """The models behind a seat: its own, or those of a panel's judges."""
+def _chats(agent: Agent) -> Iterator[Chat]:
+    """The lines to models behind a seat: its own, or those of a panel's judges."""
     chat = getattr(agent, "chat", None)
     if chat is not None:
-        yield chat.model
+        yield chat
     for judge in getattr(agent, "judges", {}).values():
-        yield from _models(judge)
+        yield from _chats(judge)

@@ -207,7 +207,7 @@ async def _make(
 
     async with calls:
         line = chat(order.model, seat="questions", options=options, calls=calls)
-        await calls.preflight([line.model])
+        await calls.preflight([(line.model, line.parameters.headers)])
         try:
             answers = await all_of(one(wanted) for wanted in plans)
         except StopError as error:  # its words are those of a run, which has --resume

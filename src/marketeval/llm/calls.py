@@ -137,16 +137,20 @@ class Calls:
             task.add_done_callback(lambda done: self._closed(key, done))
         return await asyncio.shield(task)
 
-    async def preflight(self, models: Iterable[Model]) -> None:
-        """Ask each endpoint once whether it answers; what the cassette knows is not asked again.
+    async def preflight(self, models: Iterable[tuple[Model, Mapping[str, str]]]) -> None:
+        """Ask each model, with the headers it will be sent, once whether it answers; what the
+        cassette knows is not asked again.
 
         Raises
         ------
         UsageError : one does not, or lacks its key
         """
-        seen = {(model.endpoint, model.name): model for model in models}
-        for model in seen.values():
-            parameters = Parameters(max_tokens=16, timeout_s=30.0)
+        seen = {
+            (model.endpoint, model.name, *headers.items()): (model, headers)
+            for model, headers in models
+        }
+        for model, headers in seen.values():
+            parameters = Parameters(max_tokens=16, timeout_s=30.0, headers=headers)
             request = canonical(model, PREFLIGHT, None, parameters)
             key = call_key(model.endpoint, request, "preflight")
             if self.cassette.mode == "replay-only" or self.cassette.call(key) is not None:
@@ -257,6 +261,8 @@ class Calls:
         )
         refused = isinstance(tried.error, RefusedFormatError)
         done = tried.completion
+        if done is not None:  # before its record is awaited: what fails meanwhile came later
+            self._failed.pop(model.endpoint, None)
         entry = Entry(
             completion=done,
             reason=tried.error.reason if tried.error else "",
@@ -272,8 +278,6 @@ class Calls:
             key, entry, model=model, seat=seat, sample=sample, request=request,
             alone=len(self._open) == 1,
         )  # fmt: skip
-        if done is not None:
-            self._failed.pop(model.endpoint, None)
         self._count(seat, entry)
         if self.told is not None:
             self.told(_line(seat, model, sample, entry))

@@ -329,7 +329,8 @@ def _changes(log: LogReader, agents: Sequence[Agent]) -> list[Change]:
 def _failures(log: LogReader, names: dict[str, str]) -> list[tuple[str, str, int, int]]:
     """Name, what happened, how often, out of how many: of systems, then of seats that choose.
 
-    What happened is the status and, of missing outcomes, the reason's beginning, up to a colon.
+    What happened is the status and, of missing outcomes, the reason's beginning, up to a colon
+    (after the word judge, where it was the judge).
     """
     seats = log.scan("generator").select("agent", "seat").unique("agent")
     every = log.scan("interaction").group_by("agent").len().join(seats, on="agent").collect()
@@ -340,7 +341,7 @@ def _failures(log: LogReader, names: dict[str, str]) -> list[tuple[str, str, int
         .select("seed", "step", "slot", "agent", pl.col("status").cast(pl.String))
         .filter(pl.col("status") != STATUSES[0])
         .join(reasons, on=["seed", "step", "slot"], how="left")
-        .with_columns(pl.col("reason").str.split(":").list.first().str.strip_chars().fill_null(""))
+        .with_columns(pl.col("reason").str.extract(r"^((?:judge: )?[^:]*)").fill_null(""))
         .group_by("agent", "status", "reason")
         .len()
         .join(seats, on="agent")
