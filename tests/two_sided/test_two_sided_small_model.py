@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import polars as pl
 import pytest
+import yaml
 
 from marketeval.apps.cli.main import run as marketeval
 from marketeval.experiments.run_directory import RunDirectory
+from marketeval.experiments.scenario import read_tree
 
 
 @pytest.fixture(scope="module")
@@ -59,3 +62,36 @@ def test_the_recorded_calls_alone_give_the_same_digest(run, capsys):
     assert json.loads((run / "manifest.json").read_text("utf-8"))["log_digest"] == before
     assert marketeval(["replay", str(run)]) == 0
     assert "the same log" in capsys.readouterr().out
+
+
+STUDY = Path(__file__).parents[3] / "shared/data/magentic/manipulation/malicious_description"
+CONDITIONS = ("mexican_authority", "mexican_prompt_injection_strong")
+
+
+@pytest.mark.slow
+def test_the_published_manipulations_are_a_study_over_a_small_model(tmp_path):
+    """One customer, three businesses that all fit; only the first one's description differs."""
+    if not STUDY.is_dir():
+        pytest.skip("the published manipulations are not there")
+    seats = read_tree("magentic-small-model")["seats"]
+    study = {
+        "family": "two_sided",
+        "seats": {"customers": seats["customers"]},
+        "market": {
+            "population": str(STUDY / "mexican_control"), "limit": 3, "steps": 3, "briefing": 2000,
+        },
+        "controls": {one: {"market.population": str(STUDY / one)} for one in CONDITIONS},
+        "metrics": ["PaymentsReceived", "PurchaseCompletion"],
+        "seeds": "1",
+    }  # fmt: skip
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study), "utf-8")
+    command = ["run", str(tmp_path / "study.yaml"), "--out", str(tmp_path / "run"), "--no-report"]
+    assert marketeval(command) == 0
+    main = RunDirectory(tmp_path / "run")
+    for name, arm in {"control": main, **main.controls}.items():
+        paid = arm.metrics().filter(metric="PaymentsReceived")
+        assert paid["subject"].n_unique() == 3
+        assert paid["value"].sum() <= 1
+        kinds = arm.scan("decision").filter(toward="").collect()["kind"].to_list()
+        assert 1 <= len(kinds) <= 3
+        print(name, "payments:", paid["value"].to_list(), "decisions:", kinds)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 # what tells arms apart: a title, and where it stands in a scenario
 DIMENSIONS = ("customers", "businesses", "search", "results", "population", "attack")
+PAYMENTS = "PaymentsReceived"
+FEW = 9  # businesses that a table of payments has room for
 MEASURES = (
     ("EvaluationScore", "Score", 3),
     ("WelfareOverOptimum(raw=true)", "Welfare over optimum", 3),
@@ -80,6 +82,22 @@ def arm_table(found: Sequence[Arm]) -> Table:
     ]
     caption = "All arms: means over seeds with 95% intervals where there are several seeds."
     return Table("arms", caption, columns, rows)
+
+
+def payments_table(found: Sequence[Arm], businesses: Sequence[str]) -> Table:
+    """Payments that each business received in each arm: what studies of manipulation compare."""
+    rows = [
+        [
+            Cell(arm.name),
+            *(
+                Cell(both(arm.numbers.pooled(parse_metric(PAYMENTS), one), (2, 1.0)))
+                for one in businesses
+            ),
+        ]
+        for arm in found
+    ]
+    caption = "Payments received per episode, means over seeds with 95% intervals."
+    return Table("payments", caption, ["Arm", *(f">{one}" for one in businesses)], rows)
 
 
 def cells(found: Sequence[Arm], text: str) -> list[dict[str, object]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from marketeval.apps.report.bazaar_arms import FEW, arms, payments_table
 from marketeval.apps.report.conversation import story
 from marketeval.apps.report.facts import Numbers, Value
 from marketeval.apps.report.tables import Cell, Table
@@ -71,7 +72,8 @@ class Told:
 
 def gather(run: RunDirectory) -> Told:
     """Read a run and its controls."""
-    wanted = [text for text, _, _ in OUTCOME] + ["UnmetNeeds", "PaidByArrival", "PaidByPlace"]
+    wanted = [text for text, _, _ in OUTCOME]
+    wanted += ["UnmetNeeds", "PaidByArrival", "PaidByPlace", "PaymentsReceived"]
     numbers = _numbers(run, wanted)
     controls = {name: _numbers(one, wanted) for name, one in run.controls.items()}
     effects = {
@@ -187,7 +189,13 @@ def bias_table(told: Told) -> Table:
 def tables(told: Told) -> list[Table]:
     """All tables, in the order of the report."""
     found = [outcome_table(told), unmet_table(told), bias_table(told)]
-    return [found[0], control_table(told), *found[1:]] if told.controls else found
+    if not told.controls:
+        return found
+    middle = [control_table(told)]
+    ids = told.run.scan("business").collect()["business"].to_list()
+    if len(ids) <= FEW:
+        middle.append(payments_table(arms([told]), ids))
+    return [found[0], *middle, *found[1:]]
 
 
 def notes(told: Told) -> list[str]:

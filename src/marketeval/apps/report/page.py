@@ -198,6 +198,7 @@ def _bazaar_section(
 _BAZAAR_TITLES = {
     "outcome": "Outcomes",
     "controls": "Against the controls",
+    "payments": "Payments received",
     "unmet": "Why needs were not met",
     "bias": "Places and arrivals",
 }
