@@ -19,7 +19,7 @@ Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 # Hints for models, unchecked: a small model fills whatever room its answer's form leaves it.
 Name = Annotated[str, Field(json_schema_extra={"maxLength": 80})]
 Short = Annotated[str, Field(json_schema_extra={"maxLength": 160})]
-Words = Annotated[str, Field(json_schema_extra={"maxLength": 600})]
+Words = Annotated[str, Field(json_schema_extra={"maxLength": 300})]
 _TEXTS = Field(json_schema_extra={"maxItems": 10})
 _PAYMENTS = Field(json_schema_extra={"maxItems": 3})
 _LINES = Field(min_length=1, json_schema_extra={"maxItems": 20})
