@@ -27,7 +27,15 @@ def command(
         bool,
         typer.Option("--analysis", help="The Magentic Marketplace's own analysis, as JSON."),
     ] = False,
-    seed: Annotated[int | None, typer.Option(help="The episode of --analysis [first].")] = None,
+    audit: Annotated[
+        bool,
+        typer.Option(
+            "--audit", help="Its audit: which proposals were in a last prompt, who lost what."
+        ),
+    ] = False,
+    seed: Annotated[
+        int | None, typer.Option(help="The episode of --analysis or --audit [first].")
+    ] = None,
 ) -> None:
     """Compute metrics from the event log: means over seeds with 95 % bootstrap intervals."""
     from marketeval.apps.cli.inputs import open_log
@@ -39,8 +47,8 @@ def command(
     if format_ not in FORMATS:
         raise UnknownNameError("format", format_, FORMATS)
     opened = open_log(log)
-    if analysis:
-        typer.echo(_analysis(log, opened, seed))
+    if analysis or audit:
+        typer.echo(_analysis(log, opened, seed, audit=audit))
         return
     asked = [parse_metric(text) for text in metric or _default(opened)]
     tidy = evaluate(opened, asked)
@@ -66,7 +74,7 @@ def _is_two_sided(log: LogReader) -> bool:
     return True
 
 
-def _analysis(path: Path, log: LogReader, seed: int | None) -> str:
+def _analysis(path: Path, log: LogReader, seed: int | None, *, audit: bool) -> str:
     import json
 
     from marketeval.adapters.magentic import is_database, llm_statistics
@@ -74,15 +82,18 @@ def _analysis(path: Path, log: LogReader, seed: int | None) -> str:
     from marketeval.core.errors import UsageError
     from marketeval.experiments.exchanges import exchanges
     from marketeval.experiments.run_directory import RunDirectory
-    from marketeval.metrics.analytics import analytics
+    from marketeval.metrics import analytics as reference
 
     if not _is_two_sided(log):
-        raise UsageError(f"--analysis is for two-sided markets; {path} is of another family")
+        flag = "--audit" if audit else "--analysis"
+        raise UsageError(f"{flag} is for two-sided markets; {path} is of another family")
     seeds = log.seeds()
     if not seeds or (seed is not None and seed not in seeds):
         raise UsageError(f"{path} has no seed {seed}; it has {seeds}")
     chosen = seeds[0] if seed is None else seed
-    found = analytics(log, chosen)
+    if audit:
+        return json.dumps(reference.audit(log, chosen), indent=1, ensure_ascii=False)
+    found = reference.analytics(log, chosen)
     if isinstance(log, RunDirectory):
         found |= statistics(one for _, one in call_documents(exchanges(log, chosen)))
     elif path.is_file() and is_database(path):
