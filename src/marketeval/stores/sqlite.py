@@ -155,6 +155,8 @@ class SqliteJournal:
 
     def _ready(self, about: Mapping[str, str]) -> Mapping[str, str]:
         try:
+            if self._is_cut():
+                self._mend()
             self._connect()
             sql = "SELECT name FROM sqlite_master WHERE type = 'table'"
             tables = {one for (one,) in self._there.execute(sql)}
@@ -165,7 +167,7 @@ class SqliteJournal:
                 known = dict(self._there.execute("SELECT key, value FROM market"))
                 if known.get("format") != FORMAT:
                     raise DataError(other_format(str(self.path), str(known.get("format", ""))))
-                self._mend()
+            self._there.execute("PRAGMA journal_mode=WAL")
             self._there.executescript("BEGIN;" + _TABLES + self._second + "COMMIT;")
             with self._there:
                 self._there.executemany(
@@ -182,7 +184,6 @@ class SqliteJournal:
         self._database = sqlite3.connect(
             self.path, check_same_thread=False, isolation_level=None, timeout=5
         )
-        self._database.execute("PRAGMA journal_mode=WAL")
         self._database.execute("PRAGMA synchronous=FULL")
         self._database.execute("PRAGMA wal_autocheckpoint=4000")
 
@@ -205,33 +206,38 @@ class SqliteJournal:
                 there.execute("ROLLBACK")
             raise
 
+    def _is_cut(self) -> bool:
+        """Whether the file is shorter than its own header says."""
+        if not self.path.exists():
+            return False
+        with self.path.open("rb") as file:
+            head = file.read(32)
+        if not head.startswith(b"SQLite format 3\x00") or len(head) < 32:
+            return False
+        size = int.from_bytes(head[16:18], "big")
+        pages = int.from_bytes(head[28:32], "big")
+        return self.path.stat().st_size < pages * (65_536 if size == 1 else size)
+
     def _mend(self) -> None:
-        """If the file breaks off in the middle, keep what can be read in a new one.
+        """Keep what can be read of a file that breaks off in a new one.
 
         The broken file stays beside it.
         """
-        try:
-            (fault,) = self._there.execute("PRAGMA quick_check(1)").fetchone()
-        except sqlite3.DatabaseError as error:
-            fault = str(error)
-        if fault == "ok":
-            return
         kept: list[Line] = []
-        with contextlib.suppress(sqlite3.DatabaseError):
-            for line in self._there.execute("SELECT number, line FROM journal ORDER BY number"):
-                kept.append(line)
-        known = list(self._there.execute("SELECT key, value FROM market"))
-        self._there.close()
+        with contextlib.closing(sqlite3.connect(self.path)) as old:
+            old.execute("PRAGMA writable_schema=ON")  # lets a file be read that is too short
+            known = old.execute("SELECT key, value FROM market").fetchall()
+            with contextlib.suppress(sqlite3.DatabaseError):
+                for line in old.execute("SELECT number, line FROM journal ORDER BY number"):
+                    kept.append(line)
         broken = self.path.with_name(self.path.name + ".broken")
         os.replace(self.path, broken)
         for end in ("-wal", "-shm"):
             self.path.with_name(self.path.name + end).unlink(missing_ok=True)
-        self._connect()
-        self._there.executescript("BEGIN;" + _TABLES + "COMMIT;")
-        with self._there:
-            self._there.execute("BEGIN")
-            self._there.executemany("INSERT INTO market VALUES (?, ?)", known)
-            self._there.executemany("INSERT INTO journal VALUES (?, ?)", kept)
+        with contextlib.closing(sqlite3.connect(self.path)) as new, new:
+            new.executescript(_TABLES)
+            new.executemany("INSERT INTO market VALUES (?, ?)", known)
+            new.executemany("INSERT INTO journal VALUES (?, ?)", kept)
         self.mended = f"{self.path} broke off in the middle; the broken file is kept as {broken}"
 
     def _close(self) -> None:

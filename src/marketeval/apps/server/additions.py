@@ -84,7 +84,8 @@ async def view(service: Service, call: Call) -> Answer:
     await settled(service)
     host, state = service.host, service.host.state
     inbox = state.inboxes.get(caller, [])
-    offers = list(host.offers.get(caller, {}))[-OFFERS:]
+    known = list(host.offers.get(caller, {}))[-OFFERS:]
+    offers = [state.offers[one] for one in reversed(known) if one in state.offers]
     now = host.now()
     books = state.rules.books
     return ok(
@@ -104,7 +105,7 @@ async def view(service: Service, call: Call) -> Answer:
                     "expires": None if offer.expires is None else moment(offer.expires * TICK),
                     "lapsed": offer.expires is not None and state.now > offer.expires,
                 }
-                for offer in (state.offers[one] for one in reversed(offers))
+                for offer in offers
             ],
         }
     )

@@ -12,7 +12,7 @@ import logging
 import math
 import sys
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -27,6 +27,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Asgi = Callable[[Scope, Receive, Send], Awaitable[None]]
 Endpoint = Callable[[Service, Call], Awaitable[Answer]]
 log = logging.getLogger("marketeval.server")
+DRAINED = 16 * 2**20  # bytes of a body that is too large which are still read
 _TOO_MANY = {"Retry-After": "1"}
 
 
@@ -152,22 +153,24 @@ class Gate:
         most = self.limits.largest_note if note else self.limits.largest_body
         too_large = Stop(413, f"a body here has at most {most} bytes", {"Connection": "close"})
         stated = call.headers.get(b"content-length", b"0")
-        if not stated.isdigit() or len(stated) > 15 or int(stated) > most:
+        if not stated.isdigit() or len(stated) > 15 or int(stated) > DRAINED:
             raise too_large
-        parts = []
-        size = 0
-        message = await self._next(receive)
-        while True:
+        parts: list[bytes] = []
+        size, more = 0, True
+        while more:
+            message = await self._next(receive)
             if message["type"] == "http.disconnect":
                 raise Stop(400, "the request broke off")
             part = message.get("body", b"")
             size += len(part)
-            if size > most:
+            if size > DRAINED:
                 raise too_large
-            parts.append(part)
-            if not message.get("more_body"):
-                return parts[0] if len(parts) == 1 else b"".join(parts)
-            message = await self._next(receive)
+            if size <= most:  # what is beyond is read, so that the answer is, and thrown away
+                parts.append(part)
+            more = message.get("more_body", False)
+        if size > most:
+            raise too_large
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
     async def _next(self, receive: Receive) -> MutableMapping[str, Any]:  # any: ASGI's own
         try:
@@ -203,10 +206,10 @@ async def respond(answer: Answer, send: Send, receive: Receive) -> None:
         return
     headers.append((b"cache-control", b"no-store"))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    gone = asyncio.ensure_future(receive())
+    gone = asyncio.ensure_future(_disconnected(receive))
     try:
         while True:
-            part = asyncio.ensure_future(anext(answer.stream, None))
+            part = asyncio.ensure_future(_next(answer.stream))
             await asyncio.wait({part, gone}, return_when=asyncio.FIRST_COMPLETED)
             if gone.done():
                 part.cancel()
@@ -218,6 +221,17 @@ async def respond(answer: Answer, send: Send, receive: Receive) -> None:
     finally:
         gone.cancel()
     await send({"type": "http.response.body", "body": b""})
+
+
+async def _disconnected(receive: Receive) -> None:
+    """Returns once the reader has gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _next(stream: AsyncIterator[bytes]) -> bytes | None:
+    """The next part of a stream; None at its end."""
+    return await anext(stream, None)
 
 
 def opened(where: object) -> IO[str] | None:

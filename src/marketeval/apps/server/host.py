@@ -146,7 +146,8 @@ class Host:
     async def start(self) -> str:
         """Rebuild the state from the journal and begin to commit; a word on what was mended."""
         said = await self._replay()
-        await self._index("lexical")
+        if self.state.public:
+            await self._index("lexical")
         self._notes = await self.store.count_notes()
         self._committed, self._committed_row = self._number, self.state.rows
         self._task = asyncio.get_running_loop().create_task(self._commit_forever())
@@ -375,8 +376,10 @@ class Host:
         self.times.append(recorded.at)
         if isinstance(action, act.SendMessage) and isinstance(action.message, act.OrderProposal):
             offer = (action.from_agent_id, action.message.id)
-            for name in (action.from_agent_id, action.to_agent_id):
-                self.offers.setdefault(name, {})[offer] = None
+            made = state.offers.get(offer)
+            if made is not None and made.buyer == action.to_agent_id:
+                for name in (action.from_agent_id, action.to_agent_id):
+                    self.offers.setdefault(name, {})[offer] = None
 
     def _remember(self, recorded: Recorded) -> Callable[[], None]:
         """What undoes a change that is about to be made."""
