@@ -156,9 +156,16 @@ def _search(query: str, rule: str, limit: int, page: int) -> Mapping[str, Json]:
 class MarketClient(_Shared):
     """One agent's connection to a market."""
 
-    def __init__(self, url: str, *, timeout: float = 60.0, **who: Any) -> None:  # any: as _Shared
+    def __init__(
+        self,
+        url: str,
+        *,
+        timeout: float = 60.0,
+        connections: Any = None,  # any: an httpx.Client that several agents share
+        **who: Any,  # any: as _Shared
+    ) -> None:
         super().__init__(url, **who)
-        self._http = httpx.Client(base_url=self.url, timeout=timeout)
+        self._http = connections or httpx.Client(base_url=self.url, timeout=timeout)
 
     def register(self, document: Mapping[str, Json]) -> str:
         """Enter the market with a `customer` or `business`; the id."""
@@ -167,6 +174,11 @@ class MarketClient(_Shared):
     def execute(self, parameters: Mapping[str, Json], *, key: str | None = None) -> Json:
         """The content that an action gives; raises Refused."""
         return _content(self._ask(self._execute(parameters, key)))
+
+    def act(self, parameters: Mapping[str, Json], *, key: str | None = None) -> Json:
+        """What came of an action, refused or not, with its row (`POST /v1/actions`)."""
+        headers = {"Idempotency-Key": key or uuid.uuid4().hex}
+        return self._ask(_Ask("POST", "/v1/actions", parameters, headers=headers))
 
     def send(self, to: str, message: Mapping[str, Json], *, key: str | None = None) -> Json:
         """Send a text, an order proposal or a payment; raises Refused."""

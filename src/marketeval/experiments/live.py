@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,28 @@ from marketeval.metrics.static import accuracy, f_score
 Work = TypeVar("Work")
 
 
+class Stage(Protocol):
+    """Where a run is played if not within this process: over HTTP, against a server."""
+
+    def check(self, experiment: Experiment) -> None:
+        """Raises UsageError for a scenario that cannot be played there."""
+        ...
+
+    def seats(self, experiment: Experiment) -> Mapping[str, Agent]:
+        """The agents of an experiment as they are asked there."""
+        ...
+
+    def market(
+        self, market: Market, seats: Mapping[str, Agent]
+    ) -> AbstractAsyncContextManager[Market]:
+        """The market of one episode there; `seats` are what `seats` gave."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more is played."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
     """How much may be asked: nothing (`replay-only`), or up to so many calls or dollars.
@@ -57,6 +79,7 @@ class Asking:
     retry_missing: bool = False
     told: Callable[[str], None] | None = None
     note: Callable[[str], None] | None = None
+    stage: Stage | None = None
     tallies: dict[str, Tally] = field(default_factory=dict)  # what each seat has used, for a view
 
 
@@ -67,6 +90,7 @@ class Arm:
     experiment: Experiment
     seats: Mapping[str, Agent]
     cassette: Cassette
+    bare: Mapping[str, Agent]
 
 
 def is_live(experiment: Experiment) -> bool:
@@ -108,17 +132,22 @@ async def opened(
             for one in agents:
                 if isinstance(one, Remote):
                     await asyncio.to_thread(one.check)
+        stage = asking.stage
+        seated = {name: stage.seats(one) if stage else one.seats for name, one in made.items()}
         arms = {
             name: Arm(
                 one,
-                keeping(one.seats, cassette, arm=name, retry_missing=asking.retry_missing),
+                keeping(seated[name], cassette, arm=name, retry_missing=asking.retry_missing),
                 cassette,
+                seated[name],
             )
             for name, one in made.items()
         }
         try:
             yield arms
         finally:
+            if stage is not None:
+                stage.close()
             await drained(agent for arm in arms.values() for agent in arm.seats.values())
 
 
@@ -143,8 +172,9 @@ def play(
     async def one(market: Market, arm: Arm, piece: Work) -> None:
         log, seeds = log_of(piece)
         for seed in seeds:
-            watched = _Watched(market, partial(stepped, piece, seed))
-            await lockstep_async(watched, arm.seats, seed=seed, log=log)
+            async with _staged(market, arm, asking.stage) as there:
+                watched = _Watched(there, partial(stepped, piece, seed))
+                await lockstep_async(watched, arm.seats, seed=seed, log=log)
         log.close()
         finished(piece, log)
 
@@ -156,6 +186,16 @@ def play(
             await all_of(one(markets[name], arms[name], piece) for name, piece in work)
 
     asyncio.run(everything())
+
+
+@asynccontextmanager
+async def _staged(market: Market, arm: Arm, stage: Stage | None) -> AsyncIterator[Market]:
+    """The market of one episode, wherever it is."""
+    if stage is None:
+        yield market
+        return
+    async with stage.market(market, arm.bare) as there:
+        yield there
 
 
 @dataclass(frozen=True, slots=True)

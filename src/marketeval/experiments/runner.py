@@ -115,6 +115,10 @@ def run(
     """
     arms = arms_of(tree)
     engines = {name: engine_for(arm, engine) for name, arm in arms.items()}
+    stage = None if asking is None else asking.stage
+    if stage is not None:
+        for arm in arms.values():
+            stage.check(arm)
     if seeds is None:
         seeds = parse_seeds(arms[""].scenario.seeds)
     wanted, resume = resume, resume and (out / "manifest.json").is_file()
@@ -125,7 +129,7 @@ def run(
             name: _units_of(_folder(out, name), arm, seeds) for name, arm in arms.items() if resume
         }
         session = _Session(out, arms, engines, seeds, done, progress)
-        if any(is_live(arm) for arm in arms.values()):
+        if any(is_live(arm) for arm in arms.values()) or stage is not None:
             session.play_live(asking or Asking(), resume=resume)
         else:
             session.play(executor or _fitting(arms, engines, len(seeds)), resume=resume)

@@ -24,7 +24,7 @@ from marketeval.markets.two_sided.population import Population
 from marketeval.markets.two_sided.prompts import instructions
 from marketeval.markets.two_sided.scenario import TwoSided
 from marketeval.markets.two_sided.state import Action as MarketAction
-from marketeval.markets.two_sided.state import Found, Mail, Refused, Result, State
+from marketeval.markets.two_sided.state import Entry, Found, Mail, Refused, Result, State
 from marketeval.mechanisms.meaning import Meanings
 from marketeval.mechanisms.search import DENSE
 
@@ -72,8 +72,10 @@ class Floor:
         *,
         step: int = 0,
         embedder: bool = False,
+        decide: rules.Decide = rules.decide,
     ) -> None:
         self.spec = spec
+        self._decide = decide
         self.step = step
         self.pages = Pages()
         self.state = State(rules=spec.rules, now=step, order=spec.order, streams=streams)
@@ -81,7 +83,7 @@ class Floor:
             self.state.meanings = Meanings()
         everybody: list[act.Profile] = [*population.businesses, *population.customers]
         for profile in everybody:
-            rules.apply(self.state, profile.id, act.Register(profile))
+            self._apply(profile.id, act.Register(profile))
         self._streams = _Draws(streams)
         self.customers = [self._errand(one) for one in population.customers]
         self._number = {one.id: place for place, one in enumerate(population.businesses)}
@@ -393,24 +395,29 @@ class Floor:
     # ---- both
 
     def _act(self, caller: str, action: MarketAction) -> Result:
-        result, entries = rules.apply(self.state, caller, action)
-        for entry in entries:
-            self.pages.entry(entry, None)
-        return result
+        entry = self._apply(caller, action)
+        self.pages.entry(entry, None)
+        return entry.result
+
+    def _apply(self, caller: str, action: MarketAction) -> Entry:
+        """Have it decided what comes of an action, here or elsewhere, and make the change."""
+        entry = self._decide(self.state, caller, action)
+        rules.evolve(self.state, entry)
+        return entry
 
     def _send(self, sender: str, recipient: str, message: act.Message) -> Result:
         action = act.SendMessage(from_agent_id=sender, to_agent_id=recipient, message=message)
-        result, (entry,) = rules.apply(self.state, sender, action)
+        entry = self._apply(sender, action)
         offer = None
         if isinstance(message, act.OrderProposal):
             offer = self.state.offers.get((sender, message.id))
         elif isinstance(message, act.Payment):
             offer = self.state.offers.get((recipient, message.proposal_message_id))
         self.pages.entry(entry, offer)
-        delivered = not isinstance(result, Refused) or self.spec.rules.refused_are_delivered
+        delivered = not isinstance(entry.result, Refused) or self.spec.rules.refused_are_delivered
         if delivered and recipient in self._number:
             self._rung[recipient] = None
-        return result
+        return entry.result
 
     def _seen(self, heard: act.Heard) -> act.OfferSeen:
         proposal = heard.message

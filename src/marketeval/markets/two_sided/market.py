@@ -24,6 +24,7 @@ from marketeval.markets.two_sided.manipulation import manipulated
 from marketeval.markets.two_sided.optimum import best_offers
 from marketeval.markets.two_sided.population import Population, read_population
 from marketeval.markets.two_sided.reputation import rated_anew
+from marketeval.markets.two_sided.rules import Decide, decide
 from marketeval.markets.two_sided.scenario import TwoSided
 
 
@@ -39,13 +40,15 @@ class FilledBy:
 class TwoSidedMarket:
     """The rules of one market, ready to be played once per seed.
 
-    `embedder` says that the seat of that name gives the vectors of searches by meaning.
+    `embedder` says that the seat of that name gives the vectors of searches by meaning. `decide`
+    says what comes of an action: the rules themselves, or whoever asks them elsewhere.
     """
 
     spec: TwoSided
     population: Population
     filled_by: Mapping[str, FilledBy] = field(default_factory=dict)
     embedder: bool = False
+    decide: Decide = field(default=decide, compare=False)
     events: ClassVar[Sequence[EventKind]] = events.KINDS
 
     def play(self, streams: Streams, log: EventLog) -> Script:
@@ -58,7 +61,10 @@ class TwoSidedMarket:
         floor: Floor | None = None
         for day in range(self.spec.days):
             before, start = floor, day * self.spec.rounds
-            floor = Floor(self.spec, population, streams, step=start, embedder=self.embedder)
+            floor = Floor(
+                self.spec, population, streams, step=start, embedder=self.embedder,
+                decide=self.decide,
+            )  # fmt: skip
             if before is not None:
                 floor.follow(before)
 

@@ -29,6 +29,7 @@ from marketeval.markets.two_sided.state import (
 )
 from marketeval.mechanisms.search import RULES, Wanted, reorder
 
+Decide = Callable[[State, str, Action], Entry]
 EPOCH = datetime(2025, 1, 1, tzinfo=UTC)  # tick 0 of the logical clock; a tick is a second
 
 

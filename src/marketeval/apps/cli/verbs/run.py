@@ -54,6 +54,9 @@ def command(
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the run in --out.")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in --out.")] = False,
+    over: Annotated[
+        str, typer.Option(help="http: against a server of its own, each seat in its own process.")
+    ] = "",
     report: Annotated[bool, typer.Option(help="Write report.html and pictures.")] = True,
 ) -> None:
     """Play a scenario and its controls over many seeds, and report with intervals."""
@@ -87,7 +90,15 @@ def command(
         items=items,
         entries=entries,
     )
+    if over not in ("", "http"):
+        raise UnknownNameError("way to play", over, ("http",))
+    stage = None
+    if over:
+        from marketeval.apps.server.lockstep import OverHttp
+
+        stage = OverHttp()
     asking = Asking(
+        stage=stage,
         mode="replay-only" if replay_only else "off" if no_record else "record",
         max_calls=max_calls,
         max_cost=max_cost,
