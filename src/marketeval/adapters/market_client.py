@@ -161,11 +161,10 @@ class MarketClient(_Shared):
         url: str,
         *,
         timeout: float = 60.0,
-        connections: Any = None,  # any: an httpx.Client that several agents share
         **who: Any,  # any: as _Shared
     ) -> None:
         super().__init__(url, **who)
-        self._http = connections or httpx.Client(base_url=self.url, timeout=timeout)
+        self._http = httpx.Client(base_url=self.url, timeout=timeout)
 
     def register(self, document: Mapping[str, Json]) -> str:
         """Enter the market with a `customer` or `business`; the id."""

@@ -125,9 +125,14 @@ class Elsewhere:
 
 
 class OverHttp:
-    """Plays two-sided markets against a server of their own, one episode at a time."""
+    """Plays two-sided markets against a server of their own, one episode at a time.
 
-    def __init__(self) -> None:
+    The journal of such a market is not kept: the run directory is what lasts. `database` is a name
+    for it within a folder that ends with the episode, or memory.
+    """
+
+    def __init__(self, database: str = "memory:") -> None:
+        self._database = database
         self._seats: list[Seat] = []
         self._turn = asyncio.Lock()
 
@@ -172,10 +177,12 @@ class OverHttp:
         there = {place: one.seat for place, one in seats.items() if isinstance(one, Elsewhere)}
         async with self._turn:
             with tempfile.TemporaryDirectory() as folder:
-                server = await asyncio.to_thread(Server, market.spec.rules, Path(folder))
+                server = await asyncio.to_thread(
+                    Server, market.spec.rules, Path(folder), self._database
+                )
                 try:
                     for seat in dict.fromkeys(there.values()):
-                        seat.act("open", server.url)
+                        seat.act("open", server.url, None)
                     yield replace(market, decide=Venue(server, there).decide)
                 finally:
                     await asyncio.to_thread(server.close)
@@ -189,14 +196,16 @@ class OverHttp:
 class Server:
     """`marketeval serve` in a process of its own, with a clock that we move."""
 
-    def __init__(self, rules: Rules, folder: Path) -> None:
+    def __init__(self, rules: Rules, folder: Path, database: str) -> None:
+        if database != "memory:":
+            database = str(folder / database)
         self._operator = secrets.token_urlsafe(16)
         differing = rules.model_dump()
         preset = differing.pop("preset")
         words = [f"{name}={'null' if one is None else one}" for name, one in differing.items()]
         command = [
             sys.executable, "-m", "marketeval", "serve", "--port", "0", "--clock", "logical",
-            "--database", str(folder / "market.sqlite"), "--rules", ",".join([preset, *words]),
+            "--database", database, "--rules", ",".join([preset, *words]),
             "--agent-rate", "1000000000",
         ]  # fmt: skip
         self._errors = (folder / "errors").open("w+")

@@ -8,16 +8,19 @@ token.
 from __future__ import annotations
 
 import asyncio
+import http.client
+import json
+import secrets
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
+from urllib.parse import urlsplit
 
-from marketeval.adapters.market_client import MarketClient
 from marketeval.agents.registry import make_agent
-from marketeval.core.errors import MarketevalError
+from marketeval.core.errors import MarketevalError, RunError
 from marketeval.core.market import Action, Agent, Failure, Request
 
 Message = tuple[Any, ...]  # any: what travels between the two processes
@@ -68,28 +71,40 @@ async def _decision(agent: Agent, request: Request) -> Action:
 
 def _act(connection: Connection) -> None:
     """Registrations and actions, one after the other, for the market at the address given last."""
-    import httpx
-
-    clients: dict[str, MarketClient] = {}
-    shared: httpx.Client | None = None
-    url = ""
+    wire = Wire("")
     while True:
-        what, *rest = connection.recv()
+        what, name, body = connection.recv()
         try:
             if what == "open":
-                (url,) = rest
-                if shared is not None:
-                    shared.close()
-                shared = httpx.Client(base_url=url, timeout=60, verify=False)
-                clients = {}
-                answer: Any = None  # any: parsed JSON
+                wire.close()
+                wire, answer = Wire(name), None
             elif what == "register":
-                name, document = rest
-                clients[name] = MarketClient(url, agent=name, connections=shared)
-                answer = clients[name].register(document)
+                answer = wire.post("/agents/register", name, {"agent": body})
             else:
-                name, parameters = rest
-                answer = clients[name].act(parameters)
+                answer = wire.post("/v1/actions", name, body)
             connection.send((True, answer))
-        except MarketevalError as error:
-            connection.send((False, str(error)))
+        except (RunError, OSError, http.client.HTTPException) as error:
+            connection.send((False, f"{type(error).__name__}: {error}"))
+
+
+class Wire:
+    """One connection to a market for all agents of this process, each with a token of its own."""
+
+    def __init__(self, url: str) -> None:
+        self._connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=120)
+        self._tokens: dict[str, str] = {}
+
+    def post(self, path: str, agent: str, body: Any) -> Any:  # any: JSON
+        """The answer to a request of an agent."""
+        token = self._tokens.get(agent) or self._tokens.setdefault(agent, secrets.token_urlsafe(24))
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        self._connection.request("POST", path, json.dumps(body), headers)
+        answer = self._connection.getresponse()
+        read = answer.read()
+        if answer.status != 200:
+            raise RunError(f"the market answered {answer.status} to {agent}: {read[:300]!r}")
+        return json.loads(read)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
