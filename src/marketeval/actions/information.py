@@ -23,6 +23,7 @@ class Answers:
     grade : codes of `events.information.GRADES`; None where the data have no grades
     cost_usd, latency_s : None where unknown
     text : the answers; "" where there is none
+    cited : places of the documents of its context that each answer rests on, most important first
     reason : why there is no outcome, for all rows or one per row
     """
 
@@ -31,6 +32,7 @@ class Answers:
     cost_usd: NDArray[np.float64] | None = None
     latency_s: NDArray[np.float64] | None = None
     text: Sequence[str] | None = None
+    cited: Sequence[Sequence[int]] | None = None
     reason: str | Sequence[str] = NO_OUTCOME
 
 

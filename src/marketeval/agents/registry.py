@@ -57,6 +57,11 @@ AGENTS: Registry[Maker] = Registry(
         "person": "marketeval.agents.models:person",
         "heuristic": "marketeval.agents.registry:heuristic",
         "embedder": "marketeval.agents.embedder:make",
+        "run": "marketeval.agents.retriever:run",
+        "bm25": "marketeval.agents.retriever:bm25",
+        "dense": "marketeval.agents.retriever:dense",
+        "search": "marketeval.agents.retriever:endpoint",
+        "extractive": "marketeval.agents.extractive:make",
     },
 )
 

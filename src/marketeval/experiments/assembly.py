@@ -33,13 +33,18 @@ def _assemble_family(scenario: Scenario, calls: Calls | None) -> Experiment:
     given = {**family.SERVICES, **getattr(family, "DEFAULT_SEATS", {})}
     seats = {**{name: Seat(agent=agent) for name, agent in given.items()}, **scenario.seats}
     competing = [name for name in seats if name not in family.SERVICES]
-    if not competing:
+    if not competing and not getattr(family, "SEATLESS", False):
         raise ScenarioError(f"scenario '{scenario.name}' has no seats: name them under 'seats'")
     late = [name for name in seats if seats[name].enters]
     if late:
         raise ScenarioError(
             f"seat '{late[0]}' enters late; in family '{scenario.family}' all are there from step 0"
         )
+    if hasattr(family, "resolve"):
+        seats = {
+            name: seat.model_copy(update={"agent": family.resolve(scenario.market, seat.agent)})
+            for name, seat in seats.items()
+        }
     agents = {
         name: make_agent(seat.agent, seat=name, options=seat.options, calls=calls)
         for name, seat in seats.items()
@@ -50,7 +55,13 @@ def _assemble_family(scenario: Scenario, calls: Calls | None) -> Experiment:
         privileged=[name for name in competing if agents[name].privileged],
     )
     hashes = dict(family.hashes())
-    if hasattr(family, "cast"):
+    if hasattr(family, "prepare"):
+        market = family.prepare(market, agents)
+        agents = {place: agents[name] for place, name in family.cast(market, seats).items()}
+        hashes |= family.data_hashes(market)
+        for agent in agents.values():
+            hashes |= getattr(agent, "collections", {})
+    elif hasattr(family, "cast"):
         hashes |= family.data_hashes(market)
         agents = {
             place: make_agent(

@@ -16,6 +16,12 @@ and, where one seat of a scenario may fill many places of the market,
     cast(market, seats)                            the seat that fills each place
     data_hashes(market)                            what data the market was made of
 
+and, where seats have data of their own, or everything may be declared and nobody asked,
+
+    SEATLESS                                       whether a scenario may name no seats
+    resolve(spec, agent)                           an agent's short text with its paths made whole
+    prepare(market, agents)                        the market with what its agents know beforehand
+
 Packages outside add families through the entry point group `marketeval.families`.
 """
 
@@ -28,6 +34,7 @@ from marketeval.core.registry import Registry
 FAMILIES: Registry[Any] = Registry(  # any: a module; its parts are listed above
     "market family",
     {
+        "coupled": "marketeval.markets.coupled.family",
         "information": "marketeval.markets.information.family",
         "supply_chain": "marketeval.markets.supply_chain.family",
         "two_sided": "marketeval.markets.two_sided.family",

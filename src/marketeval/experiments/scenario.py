@@ -338,6 +338,9 @@ def make_absolute(tree: Tree, folder: Path) -> None:
         tree["outcomes"] = [_absolute(str(one), folder) for one in tree["outcomes"]]
     if isinstance(tree.get("items"), str) and tree["items"] and ":" not in tree["items"][2:]:
         tree["items"] = _absolute(tree["items"], folder)
+    market = tree.get("market")
+    if isinstance(market, dict) and tree.get("family") == "coupled":
+        market["folder"] = _absolute(str(market.get("folder") or ""), folder)
     if isinstance(tree.get("entries"), dict) and "file" in tree["entries"]:
         tree["entries"]["file"] = _absolute(str(tree["entries"]["file"]), folder)
     if isinstance(tree.get("seats"), dict):
