@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[report,llm,embed,server,test]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[report,llm,embed,ir,server,test]'
 	touch $@
 
 demo: $(VENV)/installed  ## both late entries of the paper, 50 seeds, with controls and a report

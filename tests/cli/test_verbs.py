@@ -30,6 +30,8 @@ def run(small_run: Path, tmp_path: Path) -> Path:
 def test_a_shipped_scenario_is_complete_or_asks_for_its_table(name: str, refused: Refused) -> None:
     if name == "static-vs-market":
         assert "--outcomes FILE" in refused("run", name)
+    elif name.startswith(("trec-", "robust03-", "vaswani-")):
+        assert "--set folder=FOLDER" in refused("run", name)
     else:
         assert "" in arms_of(read_tree(name))
 

@@ -15,6 +15,7 @@ from marketeval.choice.preference import KINDS
 from marketeval.choice.rules import RULES
 from marketeval.experiments.outcomes import NEEDED, OPTIONAL
 from marketeval.experiments.scenario import Endpoint, Entries, ModelPrice, Phase, Seat, scenario_of
+from marketeval.markets.coupled.scenario import Coupled
 from marketeval.markets.information import scenario as market
 from marketeval.markets.supply_chain import scenario as retail
 from marketeval.markets.two_sided.scenario import TwoSided
@@ -22,12 +23,14 @@ from marketeval.markets.two_sided.switches import COMPATIBLE, STRICT
 from marketeval.mechanisms.search import RULES as SEARCH_RULES
 from marketeval.metrics.base import METRICS
 from marketeval.metrics.books import Kept
+from marketeval.metrics.population import OfEcosystem
 from marketeval.metrics.welfare import OfEpisode
 
 MODEL = ROOT / "docs" / "model.md"
 SCENARIOS = ROOT / "docs" / "scenarios.md"
 RETAIL = ROOT / "docs" / "supply-chain.md"
 BAZAAR = ROOT / "docs" / "two-sided.md"
+ECOSYSTEM = ROOT / "docs" / "coupled.md"
 SPECS = {
     "Scenario": scenario_of({}),
     "Seat": Seat,
@@ -113,7 +116,12 @@ def test_the_kinds_of_learning_are_those_of_the_code() -> None:
 
 
 def test_every_metric_is_in_the_table_of_metrics_of_its_family() -> None:
-    for document, base in ((RETAIL, Kept), (BAZAAR, OfEpisode), (MODEL, None)):
+    for document, base in (
+        (RETAIL, Kept),
+        (BAZAAR, OfEpisode),
+        (ECOSYSTEM, OfEcosystem),
+        (MODEL, None),
+    ):
         written = [name for row in table(document, "Metrics") for name in code(row[0])]
         known = [
             name
@@ -124,7 +132,7 @@ def test_every_metric_is_in_the_table_of_metrics_of_its_family() -> None:
 
 
 def _of_neither(metric: type) -> bool:
-    return not issubclass(metric, (Kept, OfEpisode))
+    return not issubclass(metric, (Kept, OfEpisode, OfEcosystem))
 
 
 def test_the_keys_of_a_two_sided_market_and_their_defaults_are_those_of_the_code() -> None:
@@ -134,6 +142,16 @@ def test_the_keys_of_a_two_sided_market_and_their_defaults_are_those_of_the_code
     for key, shown in written.items():
         default = fields[key].default
         if default is None or isinstance(default, (str, int, float)):
+            assert yaml.safe_load(code(shown)[0]) == default, key
+
+
+def test_the_keys_of_coupled_markets_and_their_defaults_are_those_of_the_code() -> None:
+    written = {code(row[0])[0]: row[1] for row in table(ECOSYSTEM, "The market")}
+    fields = Coupled.model_fields
+    assert list(written) == list(fields)
+    for key, shown in written.items():
+        default = fields[key].default
+        if default and isinstance(default, (str, int, float)):
             assert yaml.safe_load(code(shown)[0]) == default, key
 
 

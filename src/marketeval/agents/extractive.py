@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from marketeval.actions.information import Answers
-from marketeval.agents.registry import Order, number
+from marketeval.agents.options import number
+from marketeval.agents.registry import Order
 from marketeval.core.errors import UnknownNameError
 from marketeval.core.market import Request
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from marketeval.core.errors import UsageError
 from marketeval.metrics.base import metric
+from marketeval.metrics.population import OfEcosystem
 from marketeval.metrics.tables import seeds
-from marketeval.metrics.text import text_form
 
 if TYPE_CHECKING:
     import polars as pl
@@ -18,13 +18,10 @@ if TYPE_CHECKING:
 MICROS = 1_000_000
 
 
-class _Tabled:
+class _Tabled(OfEcosystem):
     """A metric whose values are a table of seed, subject and value; null says why."""
 
     missing = ""
-
-    def __str__(self) -> str:
-        return text_form(self)
 
     def subjects(self, log: LogReader) -> Sequence[str | None]:
         """The rows of each seed."""

@@ -53,8 +53,15 @@ class OfPopulation:
         return self._log.seeds()
 
 
+class OfEcosystem:
+    """A metric of coupled markets alone."""
+
+    def __str__(self) -> str:
+        return text_form(self)
+
+
 @metric
-class In:
+class In(OfEcosystem):
     """A metric of the users' market, of one population instead: In(retrievers, metric=HHI).
 
     Whoever selects an agent of the population counts as one interaction with it.
@@ -65,9 +72,6 @@ class In:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "metric", str(parse_metric(self.metric)))
-
-    def __str__(self) -> str:
-        return text_form(self)
 
     def compute(self, log: LogReader, /) -> pl.DataFrame:
         """The rows of the metric, named as this one."""

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from marketeval.core.errors import UsageError
 from marketeval.metrics.base import metric
+from marketeval.metrics.population import OfEcosystem
 from marketeval.metrics.tables import remembered, seeds
-from marketeval.metrics.text import text_form
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,7 +64,10 @@ class Journeys:
     routed: NDArray[np.bool_]  # whether a router chose the provider
     fetched: NDArray[np.bool_]  # whether a router chose the retriever
     utility: Floats
-    single: NDArray[np.bool_]  # whether it used one retriever at most
+    single: NDArray[np.bool_]  # whether it called one retriever at most
+    refused: NDArray[
+        np.bool_
+    ]  # whether the provider turned it away, so that no retriever was chosen
 
 
 def potential(log: LogReader) -> Potential | None:
@@ -105,18 +108,20 @@ def journeys(log: LogReader, known: Potential) -> Journeys:
 
         keys = ["seed", "step", "slot"]
         calls = (
-            log.scan("retrieval").filter(pl.col("effort") > 0)
+            log.scan("retrieval")
             .group_by(keys)
-            .agg(pl.col("agent").first().alias("retriever"), pl.col("router").first().alias("via"))
+            .agg(pl.col("agent").first().alias("retriever"), pl.col("router").first().alias("via"),
+                 pl.len().alias("calls"))
         )  # fmt: skip
         users = log.scan("user").filter(pl.col("seed").is_null()).select("user", "segment")
         table = (
-            log.scan("path").select(*keys, "router", "provider", "retrieved")
+            log.scan("path").select(*keys, "router", "provider", "effort")
             .join(log.scan("interaction").select(*keys, "user", "question", "topic", "utility"),
                   on=keys, how="inner")
             .join(users, on="user", how="left")
             .join(calls, on=keys, how="left")
-            .with_columns(pl.col("retriever").fill_null(-1), pl.col("via").fill_null(-1))
+            .with_columns(pl.col("retriever").fill_null(-1), pl.col("via").fill_null(-1),
+                          pl.col("calls").fill_null(0))
             .sort(keys)
             .collect()
         )  # fmt: skip
@@ -130,17 +135,15 @@ def journeys(log: LogReader, known: Potential) -> Journeys:
             routed=table["router"].to_numpy() >= 0,
             fetched=table["via"].to_numpy() >= 0,
             utility=table["utility"].to_numpy(),
-            single=table["retrieved"].to_numpy() <= 1,
+            single=table["calls"].to_numpy() <= 1,
+            refused=(table["effort"].to_numpy() == 0) & (table["calls"].to_numpy() == 0),
         )
 
     return remembered(log, "journeys", read)
 
 
-class OfSeed:
+class OfSeed(OfEcosystem):
     """A metric with some rows for each seed."""
-
-    def __str__(self) -> str:
-        return text_form(self)
 
     def subjects(self, log: LogReader) -> Sequence[str | None]:
         """The rows of a seed."""
@@ -267,7 +270,9 @@ class LostUtility(OfSeed):
         best = np.nanmax(table.reshape(segment.size, -1), axis=1)
         mine = table[np.arange(segment.size), provider]
         after_provider = np.nanmax(mine, axis=1)
-        after_retriever = mine[np.arange(segment.size), retriever]
+        after_retriever = np.where(
+            trips.refused[here], after_provider, mine[np.arange(segment.size), retriever]
+        )
         lost = dict.fromkeys(CAUSES, 0.0)
         ideal, perfect = known.ideal[segment], known.perfect[segment].max(axis=1)
         lost["generation"] = float((ideal - perfect).mean())

@@ -65,6 +65,9 @@ def write_report(runs: Sequence[RunDirectory], target: Path | None = None) -> Pa
             traded.append(_bazaar(run))
             sections.append(_bazaar_section(run, traded[-1], target, place, len(runs)))
             continue
+        if run.manifest.family == "coupled":
+            sections.append(_ecosystem_section(run, target, f"{place + 1}-" * (len(runs) > 1)))
+            continue
         facts = gather(run)
         drawn = []
         for picture in pictures(facts):
@@ -195,6 +198,46 @@ def _bazaar_section(
     return f'<section class="run">{"".join(parts)}</section>'
 
 
+def _ecosystem_section(run: RunDirectory, target: Path, prefix: str) -> str:
+    """The section of a run of coupled markets: its graph as it was used, and tables."""
+    from marketeval.apps.report import ecosystems
+    from marketeval.apps.report.drawing import png
+    from marketeval.apps.report.graph import as_svg
+
+    told = ecosystems.gather(run)
+    manifest = run.manifest
+    parts = _opening(manifest)
+    entries = [
+        ("Scenario", f"<code>{escape(manifest.name)}</code>"),
+        ("Seeds", escape(seed_text(run.seeds()))),
+        ("Agents", f"{len(told.agents):,}"),
+        ("Controls", escape(", ".join(told.effects) or "none")),
+        ("Version", f"marketeval {escape(manifest.version)}"),
+        ("Log digest", f"<code>{escape(manifest.log_digest or 'not finished')}</code>"),
+        ("Again", f"<code>marketeval run scenario.yaml --seeds {escape(manifest.seeds)}</code>"),
+    ]
+    parts.append(f"<dl>{''.join(f'<dt>{a}</dt><dd>{b}</dd>' for a, b in entries)}</dl>")
+    svg = as_svg(told.graph)
+    _replace(target.parent / "pictures" / f"{prefix}graph.png", png(svg))
+    parts += [
+        _heading("Governance graph"),
+        f'<figure class="graph">{svg}</figure>',
+        _note(
+            "Node size: share of its population's traffic. Width: part of the chooser's choices."
+        ),
+    ]
+    for table in ecosystems.tables(told):
+        title = _ECOSYSTEM_TITLES.get(table.name) or f"Population {table.name.partition('-')[2]}"
+        parts += [_heading(title), table_html(table)]
+    parts += [_note(text) for text in ecosystems.notes(told)]
+    return f'<section class="run">{"".join(parts)}</section>'
+
+
+_ECOSYSTEM_TITLES = {
+    "markets": "The markets",
+    "lost": "Who lost utility",
+    "controls": "Against the controls",
+}
 _BAZAAR_TITLES = {
     "outcome": "Outcomes",
     "controls": "Against the controls",

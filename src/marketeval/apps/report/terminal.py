@@ -30,6 +30,8 @@ def terminal_tables(run: RunDirectory) -> str:
         return _retail_text(run)
     if run.manifest.family == "two_sided":
         return _bazaar_text(run)
+    if run.manifest.family == "coupled":
+        return _ecosystem_text(run)
     return tables_text(gather(run))
 
 
@@ -47,6 +49,14 @@ def _bazaar_text(run: RunDirectory) -> str:
     told = bazaars.gather(run)
     drawn = [draw(table) for table in bazaars.tables(told)]
     return "\n\n".join([*drawn, *map(_wrapped, bazaars.notes(told))]) + "\n"
+
+
+def _ecosystem_text(run: RunDirectory) -> str:
+    from marketeval.apps.report import ecosystems
+
+    told = ecosystems.gather(run)
+    drawn = [draw(table) for table in ecosystems.tables(told)]
+    return "\n\n".join([*drawn, *map(_wrapped, ecosystems.notes(told))]) + "\n"
 
 
 def tables_text(facts: Facts) -> str:

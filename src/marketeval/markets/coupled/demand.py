@@ -38,6 +38,9 @@ def read_pool(spec: Coupled, judged: frozenset[str] | None) -> Pool:
 
     Raises DataError where none is left, or a column that is asked for is missing.
     """
+    if not spec.questions and judged is not None:  # the judged topics, by their ids alone
+        ids = sorted(judged)
+        return Pool(ids, [""] * len(ids), np.zeros(len(ids), np.int64), ["all"], None, None)
     if not spec.questions:
         if spec.demand.dates:
             raise ScenarioError("demand.dates needs market.questions with such a column")

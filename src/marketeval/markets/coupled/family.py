@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from marketeval.actions.coupled import Found, KnownRankings
-from marketeval.core.errors import ScenarioError, UnknownNameError
+from marketeval.core.errors import DataError, ScenarioError, UnknownNameError
 from marketeval.core.log import EventKind
 from marketeval.events import coupled as events
 from marketeval.markets.coupled.answering import JUDGE
@@ -40,7 +40,18 @@ def resolve(spec: Coupled, agent: str) -> str:
     if kind not in PATHS or not rest:
         return agent
     files, mark, more = rest.partition("#")
+    for one in files.split("+"):
+        _there(spec, one)
     return f"{kind}{colon}{'+'.join(spec.path(one) for one in files.split('+'))}{mark}{more}"
+
+
+def _there(spec: Coupled, file: str) -> None:
+    """Refuse a file that is not where the scenario says, and say how to name its folder."""
+    if not os.path.isfile(spec.path(file)):
+        raise DataError(
+            f"no file {spec.path(file)}; say where the scenario's data are with "
+            "--set folder=FOLDER (market.folder)"
+        )
 
 
 def build(
@@ -54,6 +65,8 @@ def build(
     for name in sorted(named):
         if name not in agents and name != JUDGE:
             raise UnknownNameError("seat", name, [*agents, JUDGE])
+    for file in filter(None, (spec.questions, spec.qrels, spec.documents)):
+        _there(spec, file)
     relevance = None
     if spec.qrels:
         qrels = read_qrels(Path(spec.path(spec.qrels)))
