@@ -101,7 +101,7 @@ def ecosystems(draw, *, declared_only=False):
     }
 
 
-@settings(max_examples=20)
+@settings(max_examples=40)
 @given(ecosystems(), st.integers(0, 99))
 def test_no_choice_leaves_the_graph(market, seed):
     log = play(market, seeds=[seed])
@@ -114,7 +114,7 @@ def test_no_choice_leaves_the_graph(market, seed):
             assert source == -1 or kind == "caller" or (names[source], agent) in allowed
 
 
-@settings(max_examples=20)
+@settings(max_examples=40)
 @given(ecosystems(), st.integers(0, 99))
 def test_money_is_conserved_and_no_budget_exceeded(market, seed):
     log = play(market, seeds=[seed])
@@ -150,7 +150,7 @@ def test_money_is_conserved_and_no_budget_exceeded(market, seed):
     assert (moved.filter(mine & back).collect()).height == 0
 
 
-@settings(max_examples=20)
+@settings(max_examples=40)
 @given(ecosystems(), st.integers(0, 99))
 def test_no_capacity_is_exceeded_in_any_step(market, seed):
     log = play(market, seeds=[seed])
@@ -165,7 +165,7 @@ def test_no_capacity_is_exceeded_in_any_step(market, seed):
     assert (table["effort"] <= table["capacity"] + 1e-9).all()
 
 
-@settings(max_examples=20)
+@settings(max_examples=40)
 @given(ecosystems(declared_only=True), st.integers(0, 99))
 def test_nothing_beats_the_best_path_of_each_question_and_the_parts_make_the_whole(market, seed):
     for one in market["populations"]["gens"]["members"].values():
@@ -186,7 +186,7 @@ def test_nothing_beats_the_best_path_of_each_question_and_the_parts_make_the_who
     assert abs(found["LostUtility"]["value"].sum() - (1.0 - mean)) < 1e-9
 
 
-@settings(max_examples=20)
+@settings(max_examples=40)
 @given(ecosystems(declared_only=True), st.integers(0, 99), st.sampled_from(["traffic", "best"]))
 def test_contributions_and_the_closed_book_sum_to_the_whole(market, seed, routing):
     log = play(market, seeds=[seed])
@@ -203,11 +203,11 @@ def test_contributions_and_the_closed_book_sum_to_the_whole(market, seed, routin
     whole, closed = game.worth((1 << retrievers) - 1), game.worth(0)
     assert abs(tidy["value"].sum() - whole) < 1e-9
     assert abs(tidy.filter(pl.col("subject") == "(none)")["value"][0] - closed) < 1e-12
-    if routing == "best":  # more retrievers never harm then
+    if routing == "best" and "users -> rets" not in market["edges"]:  # more never harm then
         assert (alone["value"] >= -1e-12).all()
 
 
-@settings(max_examples=20)
+@settings(max_examples=40)
 @given(ecosystems(), st.integers(0, 99))
 def test_the_same_seed_gives_the_same_log_and_agents_keep_their_draws(market, seed):
     assert play(market, seeds=[seed]).digest() == play(market, seeds=[seed]).digest()

@@ -71,7 +71,8 @@ class Step:
         self.calls: list[Call] = []
         self.of_slot: dict[int, list[Call]] = {}
         self.missed: list[tuple[int, str]] = []
-        self.round = 0
+        self.round = 0  # of retrieval
+        self._begun = False
         self._routed: list[tuple[int, Integers, Integers]] = []  # router, slots, callers
         self._wanted: list[tuple[int, int, int, int]] = []  # slot, retriever, caller, router
         self._finished: set[int] = set()
@@ -148,8 +149,9 @@ class Step:
 
     def generators_choose(self) -> bool:
         """Every generator that wants evidence selects whom to get it of; False once none does."""
-        if self.of_slot or self._routed:
+        if self._begun:
             self.round += 1
+        self._begun = True
         self._wanted = []
         any_chosen = False
         for provider in np.unique(self.provider).tolist():
