@@ -105,8 +105,9 @@ def test_capacity_below_demand_spreads_the_traffic(overflow):
         gens |= {"capacity": capacity, "overflow": overflow}
         return value(play(market, seeds=SEEDS), "HHI")
 
-    found = [hhi(capacity) for capacity in (None, 5, 3)]
-    assert all(a > b for a, b in itertools.pairwise(found)), found
+    # ten questions a step; three providers serve nine or six of them
+    free, *bound = (hhi(capacity) for capacity in (None, 3, 2))
+    assert max(bound) < free, (free, bound)
 
 
 @pytest.mark.parametrize(
@@ -148,14 +149,16 @@ def test_a_seller_that_sets_its_price_finds_one_that_pays(policy):
     market = copy.deepcopy(MARKET)
     market["horizon"] = 400
     market["populations"]["users"]["utility"]["cost"] = 4
-    market["populations"]["gens"]["members"]["one"] = {
-        "price": {"query": 0.5},
-        "adapt": {
-            "lever": "price", "options": [0.5, 0.02, 0.0], "policy": policy, "every": 10,
-            "scale": 0.1,
-        },
-    }  # fmt: skip
-    adaptive = value(play(market, seeds=range(1, 6)), "NetIncome", "one")
-    del market["populations"]["gens"]["members"]["one"]["adapt"]
-    fixed = value(play(market, seeds=range(1, 6)), "NetIncome", "one")
-    assert adaptive > fixed
+    one = market["populations"]["gens"]["members"]["one"]
+
+    def income(price, **more):
+        one.clear()
+        one.update({"price": {"query": price}, **more})
+        return value(play(market, seeds=range(1, 4)), "NetIncome", "one")
+
+    prices = [0.001, 0.02, 0.5]
+    fixed = [income(price) for price in prices]
+    levers = {"lever": "price", "options": prices, "policy": policy, "every": 10, "scale": 0.1}
+    adaptive = income(prices[0], adapt=levers)
+    assert adaptive > fixed[0]  # where it started
+    assert adaptive > 0.5 * max(fixed)  # it does not know the others' prices, only its own income

@@ -210,6 +210,7 @@ class Ecosystem:
             segment=np.arange(len(kinds)),
             name=list(spec.users),
             weight=[one.count / users for one in kinds],
+            seat="",
         )
         log.shared(
             "weights",
