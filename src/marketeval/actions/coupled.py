@@ -44,7 +44,7 @@ class KnownRankings(Protocol):
         ...
 
     @property
-    def library(self) -> Mapping[str, str]:
+    def shelf(self) -> Mapping[str, str]:
         """The texts of its documents, where it has any."""
         ...
 

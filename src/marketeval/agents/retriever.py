@@ -63,7 +63,7 @@ class RunRetriever:
     deterministic: bool = True
     privileged: bool = False
     takes_words: bool = False
-    library: Mapping[str, str] = field(default_factory=dict)
+    shelf: Mapping[str, str] = field(default_factory=dict)
 
     def rank_all(self, ids: Sequence[str], texts: Sequence[str], depth: int) -> Found:
         """The recorded rankings; empty where the run has no line for a question."""
@@ -87,7 +87,7 @@ class CorpusRetriever:
     """
 
     names: Sequence[str]
-    library: Mapping[str, str]
+    shelf: Mapping[str, str]
     collections: Mapping[str, str]
     search: Callable[[Sequence[str], int], tuple[NDArray[np.int64], Floats]]
     immediate: bool = True
@@ -178,16 +178,16 @@ def bm25(order: Order) -> CorpusRetriever:
         raise UsageError(
             f"seat '{order.seat}': BM25 needs bm25s; install it with pip install 'marketeval[ir]'"
         ) from None
-    library, files = _corpus(order)
-    key = f"bm25s {version('bm25s')} k1={k1} b={b} {content_hash(library)}"
+    shelf, files = _corpus(order)
+    key = f"bm25s {version('bm25s')} k1={k1} b={b} {content_hash(shelf)}"
     folder = index_folder(key)
-    names = list(library)
+    names = list(shelf)
     model: Any  # any: bm25s publishes no types
     if (folder / "done").is_file():
         model = bm25s.BM25.load(str(folder))
     else:
         model = bm25s.BM25(k1=k1, b=b, method="lucene")
-        model.index([words(text) for text in library.values()], show_progress=False)
+        model.index([words(text) for text in shelf.values()], show_progress=False)
         _keep(folder, lambda: model.save(str(folder)))
 
     def search(texts: Sequence[str], depth: int) -> tuple[NDArray[np.int64], Floats]:
@@ -201,15 +201,15 @@ def bm25(order: Order) -> CorpusRetriever:
             places[some], scores[some] = found.documents, found.scores
         return _ordered(places, scores)
 
-    return CorpusRetriever(names, library, files, search)
+    return CorpusRetriever(names, shelf, files, search)
 
 
 def dense(order: Order) -> CorpusRetriever:
     """`dense:CORPUS#EMBEDDER`, by default the lexical embedder."""
     _known(order, ())
     embedder = make_embedder(order.argument.partition("#")[2])
-    library, files = _corpus(order)
-    vectors = _vectors(embedder, library)
+    shelf, files = _corpus(order)
+    vectors = _vectors(embedder, shelf)
 
     def search(texts: Sequence[str], depth: int) -> tuple[NDArray[np.int64], Floats]:
         asked = embedder.embed(list(texts))
@@ -218,7 +218,7 @@ def dense(order: Order) -> CorpusRetriever:
         return places, np.take_along_axis(similar, places, axis=1)
 
     return CorpusRetriever(
-        list(library), library, files, search,
+        list(shelf), shelf, files, search,
         immediate=embedder.local, deterministic=embedder.local,
     )  # fmt: skip
 
@@ -246,13 +246,13 @@ def index_folder(key: str) -> Path:
     return Path(base) / "indexes" / hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
-def _vectors(embedder: Embedder, library: Mapping[str, str]) -> Floats:
-    key = f"dense {embedder.name} {embedder.sha256} {content_hash(library)}"
+def _vectors(embedder: Embedder, shelf: Mapping[str, str]) -> Floats:
+    key = f"dense {embedder.name} {embedder.sha256} {content_hash(shelf)}"
     folder = index_folder(key)
     if (folder / "done").is_file():
         kept: Floats = np.load(folder / "vectors.npy")
         return kept
-    vectors = embedder.embed(list(library.values()))
+    vectors = embedder.embed(list(shelf.values()))
     _keep(folder, lambda: np.save(folder / "vectors.npy", vectors))
     return vectors
 
@@ -275,7 +275,7 @@ def _ordered(places: NDArray[np.int64], scores: Floats) -> tuple[NDArray[np.int6
 
 def _corpus(order: Order) -> tuple[dict[str, str], dict[str, str]]:
     """The documents of all files of a seat, and the hash of each file."""
-    library: dict[str, str] = {}
+    shelf: dict[str, str] = {}
     files: dict[str, str] = {}
     argument = order.argument.partition("#")[0]
     if not argument:
@@ -283,12 +283,12 @@ def _corpus(order: Order) -> tuple[dict[str, str], dict[str, str]]:
     for name in argument.split("+"):
         path = Path(name)
         documents = read_corpus(path)
-        twice = next((one for one in documents if one in library), None)
+        twice = next((one for one in documents if one in shelf), None)
         if twice is not None:
             raise DataError(f"{path}: document '{twice}' stands in another file of this seat too")
-        library |= documents
+        shelf |= documents
         files[str(path)] = _file_hash(path)
-    return library, files
+    return shelf, files
 
 
 def _file_hash(path: Path) -> str:

@@ -40,7 +40,7 @@ class Ecosystem:
     ----------
     seats : agents that are asked, by name; generators without one answer by their declared response
     rankings : the answers to the questions themselves of retrievers that are known beforehand
-    library : texts of documents by id
+    shelf : texts of documents by id
     """
 
     spec: Coupled
@@ -50,7 +50,7 @@ class Ecosystem:
     seats: frozenset[str]
     rankings: Mapping[str, Found] = field(default_factory=dict)
     wordy: frozenset[str] = frozenset()
-    library: Mapping[str, str] = field(default_factory=dict)
+    shelf: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def agents(self) -> Mapping[str, Router | Generator | Retriever]:

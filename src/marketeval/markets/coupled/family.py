@@ -79,7 +79,7 @@ def build(
         pool=pool,
         relevance=relevance,
         seats=frozenset(named),
-        library=read_corpus(Path(spec.path(spec.documents))) if spec.documents else {},
+        shelf=read_corpus(Path(spec.path(spec.documents))) if spec.documents else {},
     )
     check(world)
     return CoupledMarket(world=world)
@@ -98,7 +98,7 @@ def prepare(market: CoupledMarket, agents: Mapping[str, Any]) -> CoupledMarket:
     """
     world = market.world
     rankings: dict[str, Found] = {}
-    library = dict(world.library)
+    shelf = dict(world.shelf)
     depth = max(
         [one.documents for one in world.spec.users.values()]
         + [_deepest(one) for one in world.agents.values() if isinstance(one, Generator)]
@@ -123,7 +123,7 @@ def prepare(market: CoupledMarket, agents: Mapping[str, Any]) -> CoupledMarket:
         for one in spec.owns:
             if world.spec.path(one) not in agent.collections:
                 raise ScenarioError(f"retriever '{name}' owns {one}, which its seat does not read")
-        library |= agent.library
+        shelf |= agent.shelf
         if getattr(agent, "deterministic", False):
             found = agent.rank_all(world.pool.ids, world.pool.texts, depth)
             if not agent.takes_words and not any(found.documents):
@@ -134,7 +134,7 @@ def prepare(market: CoupledMarket, agents: Mapping[str, Any]) -> CoupledMarket:
             rankings[name] = found
     wordy = {name for name in world.seats if name not in known or known[name].takes_words}
     return CoupledMarket(
-        world=replace(world, rankings=rankings, library=library, wordy=frozenset(wordy))
+        world=replace(world, rankings=rankings, shelf=shelf, wordy=frozenset(wordy))
     )
 
 

@@ -419,7 +419,7 @@ class Step:
 
     def words(self, document: str) -> str:
         """The text of a document, its id where nobody gave one."""
-        return self.state.texts.get(document) or self.world.library.get(document, document)
+        return self.state.texts.get(document) or self.world.shelf.get(document, document)
 
     def _draw(self, slots: Integers) -> Integers:
         """Numbers of the draws of these slots: those of each round apart."""
