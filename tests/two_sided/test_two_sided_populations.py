@@ -82,7 +82,19 @@ BAD = {
         "customers", "id: c\nname: [unclosed\nrequest: x\n",
         r"customers_0000\.yaml, line \d: not readable YAML",
     ),
-    "a list": ("customers", "- a\n- b\n", r"customers_0000\.yaml: expected a mapping of keys"),
+    "a list": ("customers", "- a\n- b\n", r"customers_0000\.yaml, line 1: expected a mapping"),
+    "an empty file": ("customers", "", r"customers_0000\.yaml, line 1: .* got nothing"),
+    "bytes": ("customers", "\x00\x01", r"customers_0000\.yaml: not readable YAML"),
+    "no id": (
+        "customers", {**CUSTOMER, "id": ""}, r"customers_0000\.yaml, line \d: the id '' cannot",
+    ),
+    "the name of a seat as id": (
+        "customers", {**CUSTOMER, "id": "embedder"}, "'embedder' cannot be .* texts into vectors",
+    ),
+    "a floor above the menu": (
+        "businesses", {**BUSINESS, "min_price_factor": 5},
+        r"line \d+: min_price_factor: expected a number of at least 0 and at most 1, got 5",
+    ),
     "a key that is missing": (
         "businesses", {key: BUSINESS[key] for key in BUSINESS if key != "rating"},
         r"businesses_0000\.yaml: the key 'rating' is missing",
@@ -133,8 +145,19 @@ def test_what_cannot_be_traded_with_is_refused_in_one_line_with_its_file(tmp_pat
 def test_an_id_given_twice_names_both_places(tmp_path):
     path = folder(tmp_path, businesses=(BUSINESS, {**BUSINESS, "id": "customer_0001"}))
     with pytest.raises(
-        DataError, match=r"businesses_0001\.yaml: the id 'customer_0001' is taken by"
+        DataError, match=r"businesses_0001\.yaml, line \d+: the id 'customer_0001' is taken by"
     ):
+        read_population(path)
+
+
+def test_broken_baselines_and_a_folder_where_a_file_should_be_are_named(tmp_path):
+    path = folder(tmp_path)
+    (tmp_path / "baseline_utilities.json").write_text('{\n"pick', "utf-8")
+    with pytest.raises(DataError, match=r"baseline_utilities\.json, line 2: not readable JSON"):
+        read_population(path)
+    (tmp_path / "baseline_utilities.json").unlink()
+    (tmp_path / "businesses" / "z.yaml").mkdir()
+    with pytest.raises(DataError, match=r"z\.yaml cannot be read: Is a directory"):
         read_population(path)
 
 

@@ -22,7 +22,7 @@ Short = Annotated[str, Field(json_schema_extra={"maxLength": 160})]
 Words = Annotated[str, Field(json_schema_extra={"maxLength": 300})]
 _TEXTS = Field(json_schema_extra={"maxItems": 10})
 _PAYMENTS = Field(json_schema_extra={"maxItems": 3})
-_LINES = Field(min_length=1, json_schema_extra={"maxItems": 20})
+_LINES = Field(min_length=1, json_schema_extra={"maxItems": 10})
 Metadata = dict[str, Any]  # any: the protocol leaves its content open
 LARGEST = 1e12  # currency units that can be booked
 SearchRule = Literal["simple", "rnr", "filtered", "lexical", "optimal", "bm25", "hybrid"]

@@ -23,6 +23,11 @@ from marketeval.actions.two_sided import Business, Customer
 from marketeval.core.errors import DataError, UnknownNameError
 
 Tree = Mapping[str, Any]  # any: what YAML or JSON can hold
+RESERVED = {  # names of seats
+    "customers": "all customers",
+    "businesses": "all businesses",
+    "embedder": "what turns texts into vectors",
+}
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -119,28 +124,36 @@ def _read_folder(folder: Path) -> Population:
             raise DataError(f"{folder}: expected YAML files in {side}/, found none")
         sides[side] = [(str(file), _read_yaml(file)) for file in files]
     baselines = folder / "baseline_utilities.json"
-    published = json.loads(baselines.read_text("utf-8")) if baselines.is_file() else None
+    published = _read_json(baselines.read_bytes(), str(baselines)) if baselines.is_file() else None
     return _checked(sides["customers"], sides["businesses"], str(folder), published)
 
 
 def _read_yaml(file: Path) -> Tree:
     try:
         tree = yaml.load(file.read_bytes(), Loader=_Loader)
+    except OSError as error:
+        raise DataError(f"{file} cannot be read: {error.strerror}") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""
         what = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise DataError(f"{file}{line}: not readable YAML: {what}") from None
     if not isinstance(tree, Mapping):
-        raise DataError(f"{file}: expected a mapping of keys, got {type(tree).__name__}")
+        found = "nothing" if tree is None else type(tree).__name__
+        raise DataError(f"{file}, line 1: expected a mapping of keys, got {found}")
     return tree
 
 
-def _from_json(text: bytes, source: str) -> Population:
+def _read_json(text: bytes, source: str) -> Any:  # any: what JSON can hold
     try:
-        tree = json.loads(text)
+        return json.loads(text)
     except ValueError as error:
-        raise DataError(f"{source}: not readable JSON: {error}") from None
+        line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
+        raise DataError(f"{source}{line}: not readable JSON: {error}") from None
+
+
+def _from_json(text: bytes, source: str) -> Population:
+    tree = _read_json(text, source)
     if not isinstance(tree, dict) or not {"customers", "businesses"} <= set(tree):
         raise DataError(f"{source}: expected the keys customers and businesses")
     customers = [(f"{source}: customer {n + 1}", one) for n, one in enumerate(tree["customers"])]
@@ -163,8 +176,13 @@ def _checked(
     ids = [one.id for one in made.customers] + [one.id for one in made.businesses]
     first: dict[str, str] = {}
     for (at, _), id_ in zip((*customers, *businesses), ids, strict=True):
+        if not id_ or id_ in RESERVED:
+            raise DataError(
+                f"{_line(at, 'id')}: the id '{id_}' cannot be given to an agent; it stands for "
+                f"{RESERVED.get(id_, 'nobody')}"
+            )
         if id_ in first:
-            raise DataError(f"{at}: the id '{id_}' is taken by {first[id_]}")
+            raise DataError(f"{_line(at, 'id')}: the id '{id_}' is taken by {first[id_]}")
         first[id_] = at
     return made
 
@@ -179,7 +197,8 @@ def _customer(at: str, tree: Tree) -> Customer:
         amenity_features=tuple(str(one) for one in amenities),
     )
     if not made.menu_features:
-        raise DataError(f"{at}: customer '{made.id}' wants nothing: menu_features is empty")
+        where = _line(at, "menu_features")
+        raise DataError(f"{where}: customer '{made.id}' wants nothing: menu_features is empty")
     return made
 
 
@@ -191,11 +210,14 @@ def _business(at: str, tree: Tree) -> Business:
         rating=_number(at, "rating", _get(at, tree, "rating", None), low=-math.inf),
         menu_features=_prices(at, tree),
         amenity_features=_truths(at, _get(at, tree, "amenity_features", Mapping)),
-        min_price_factor=_number(at, "min_price_factor", _get(at, tree, "min_price_factor", None)),
+        min_price_factor=_number(
+            at, "min_price_factor", _get(at, tree, "min_price_factor", None), high=1.0
+        ),
         progenitor_customer=_text(at, tree, "progenitor_customer"),
     )
     if not made.menu_features:
-        raise DataError(f"{at}: business '{made.id}' has no menu: menu_features is empty")
+        where = _line(at, "menu_features")
+        raise DataError(f"{where}: business '{made.id}' has no menu: menu_features is empty")
     return made
 
 
@@ -218,10 +240,17 @@ def _prices(at: str, tree: Tree) -> dict[str, float]:
     return {str(item): _number(at, str(item), price) for item, price in menu.items()}
 
 
-def _number(at: str, key: str, value: object, *, low: float = 0.0) -> float:
-    if type(value) not in (int, float) or not low <= value < math.inf:  # type: ignore[operator]
-        least = "" if low < 0 else " of at least 0"
-        raise DataError(f"{_line(at, key)}: {key}: expected a number{least}, got {value!r:.60}")
+def _number(at: str, key: str, value: object, *, low: float = 0.0, high: float = math.inf) -> float:
+    if (
+        type(value) not in (int, float)
+        or not low <= value <= high  # type: ignore[operator]
+        or math.isinf(value)  # type: ignore[arg-type]
+    ):
+        least = "" if low < 0 else f" of at least {low:g}"
+        most = "" if math.isinf(high) else f" and at most {high:g}"
+        raise DataError(
+            f"{_line(at, key)}: {key}: expected a number{least}{most}, got {value!r:.60}"
+        )
     return float(value)  # type: ignore[arg-type]  # its type is int or float, as just checked
 
 
