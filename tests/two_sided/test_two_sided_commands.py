@@ -89,6 +89,7 @@ def test_controls_of_a_study_are_played_on_the_same_seeds(tmp_path, capsys):
     [
         (["--set", "population=nowhere"], "unknown population 'nowhere'; known: home-services"),
         (["--set", "search=lexicla"], "unknown search rule 'lexicla'; did you mean 'lexical'?"),
+        (["--set", "rules=strikt"], "unknown preset of rules 'strikt'; did you mean 'strict'"),
         (["--set", "market.rules=strikt"], "unknown preset of rules 'strikt'; did you mean"),
         (["--set", "order=up"], "market.order: input should be 'as_ranked'"),
         (["--set", "rules.opening_balance=-1"], "opening_balance: input should be greater"),

@@ -446,6 +446,8 @@ def _full_path(model: type[Scenario], end: Sequence[str]) -> tuple[str, ...]:
     name = ".".join(end)
     if len(paths) == 1:
         return paths[0]
+    if not paths and name in spec.model_fields:  # a part of the market as a whole
+        return "market", name
     if paths:
         raise UsageError(
             f"'{name}' is ambiguous: {', '.join('.'.join(path) for path in paths)}; name it in full"
