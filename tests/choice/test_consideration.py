@@ -140,3 +140,25 @@ def test_set_sizes_are_those_of_the_paper():
     assert set_size(0.6, 20, 20) == 12
     assert set_size(0.2, 20, 20) == 4
     assert set_size(0.6, 20, 5) == 5
+
+
+@pytest.mark.parametrize("tau", [1.0, 0.1, 0.01])
+def test_among_many_sellers_those_with_the_smallest_keys_are_noticed(tau):
+    # every key worked out in numpy; few of 400 sellers are worth a logarithm in the kernel
+    streams, names = Streams(9), [f"s{i}" for i in range(400)]
+    exponent = np.cos(np.arange(400.0)) / tau
+    kind, sizes = np.arange(300) % 2, np.array([12, 5])
+    favourite = np.arange(300) - 1
+    seen = consider(
+        np.array([exponent, exponent / 2]), kind, sizes, candidates=np.ones(400, np.bool_),
+        codes=streams.codes("a", names), own_code=streams["own"].code, step=3,
+        favourite=favourite, loyalty=1.5,
+    )  # fmt: skip
+    u = np.array([streams[f"{name}/a"].uniform(3, 300) for name in names])
+    for buyer in range(300):
+        weight = np.exp(exponent / (1 + kind[buyer]))
+        if buyer:
+            weight[favourite[buyer]] *= math.exp(1.5)
+        keys = -np.log1p(-u[:, buyer]) / weight
+        wanted = np.argsort(keys)[: sizes[kind[buyer]]]
+        assert set(seen[buyer][seen[buyer] >= 0]) == set(wanted.tolist())

@@ -30,6 +30,7 @@ Sampler = Literal["plackett_luce", "softmax_with_replacement", "top_m", "uniform
 SAMPLERS: tuple[Sampler, ...] = ("plackett_luce", "softmax_with_replacement", "top_m", "uniform")
 NOBODY = -1
 _LOWEST = -700.0  # of an exponent below the largest; e^-700 is still a normal number
+SLACK = 1.000000001  # more than the logarithm errs
 _MANY = 2_000_000  # weights in one step from which threads are worth their start
 
 
@@ -79,10 +80,13 @@ def consider(
     rule = SAMPLERS.index(sampler)
     factor = math.exp(min(loyalty, -_LOWEST))
 
+    limits = _limits(weights, np.asarray(sizes, np.int64))
+    bounds = limits[:, None] * weights * SLACK
+
     def part(start: int, stop: int) -> None:
         _consider(
-            weights, kind, sizes, who, codes[who], own_code, step, rule, liked, factor, seen,
-            start, stop,
+            weights, kind, sizes, who, codes[who], own_code, step, rule, liked, factor, limits,
+            bounds, seen, start, stop,
         )  # fmt: skip
 
     if kind.size * who.size < _MANY:
@@ -129,6 +133,8 @@ def _consider(
     rule: int,
     liked: Integers,
     factor: float,
+    limits: Floats,
+    bounds: Floats,
     seen: NDArray[np.int32],
     start: int,
     stop: int,
@@ -136,6 +142,7 @@ def _consider(
     sellers = who.size
     keys = np.empty(seen.shape[1])
     draws = np.empty(sellers)
+    close = np.empty(sellers, np.int64)
     for buyer in range(start, stop):
         row = weights[kind[buyer]]
         size = min(sizes[kind[buyer]], sellers)
@@ -162,26 +169,103 @@ def _consider(
             continue
         for seller in range(sellers):  # a loop of its own, which the compiler can run in parallel
             draws[seller] = draw_uniform(codes[seller], step, buyer)
-        worst = 0  # the place of the largest key kept so far
-        filled = 0
-        for seller in range(sellers):
-            weight = row[seller] * (factor if seller == favoured else 1.0)
-            u = draws[seller]
-            if rule == 2:
-                key = _rank_key(weight, u)
-            else:  # -log(1 - u) >= u: most sellers are out without a logarithm
-                if filled == size and u > keys[worst] * weight * 1.000000001:
-                    continue
-                key = -log(1.0 - u) / weight
-            if filled < size:
-                keys[filled] = key
-                seen[buyer, filled] = who[seller]
-                if key >= keys[worst]:
-                    worst = filled
-                filled += 1
-            elif key < keys[worst]:
-                keys[worst] = key
-                seen[buyer, worst] = who[seller]
-                for place in range(size):
-                    if keys[place] > keys[worst]:
-                        worst = place
+        # A key is at least u / weight, so whose key is below `limit` has u below its bound. The
+        # limit leaves a few more than are wanted; where it left too few, all are looked at.
+        limit = limits[kind[buyer]]
+        bound = bounds[kind[buyer]]
+        count = 0
+        if rule != 2 and limit < np.inf:
+            for seller in range(sellers):
+                close[count] = seller
+                count += np.int64(draws[seller] <= bound[seller])
+            if favoured >= 0 and draws[favoured] > bound[favoured]:
+                close[count] = favoured
+                count += 1
+        worst = size
+        if count >= size:
+            worst = _smallest(
+                row, draws, close, count, size, rule, favoured, factor, keys, seen[buyer], who
+            )
+        if worst == size or keys[worst] > limit:
+            for seller in range(sellers):
+                close[seller] = seller
+            _smallest(
+                row, draws, close, sellers, size, rule, favoured, factor, keys, seen[buyer], who
+            )
+
+
+@inline
+def _smallest(
+    row: Floats,
+    draws: Floats,
+    close: Integers,
+    count: int,
+    size: int,
+    rule: int,
+    favoured: int,
+    factor: float,
+    keys: Floats,
+    seen: NDArray[np.int32],
+    who: Integers,
+) -> int:
+    """Fill `seen` with the `size` sellers of smallest key among `close`; the place of the last."""
+    worst = 0  # the place of the largest key kept so far
+    filled = 0
+    for near in range(count):
+        seller = close[near]
+        weight = row[seller] * (factor if seller == favoured else 1.0)
+        u = draws[seller]
+        if rule == 2:
+            key = _rank_key(weight, u)
+        else:  # -log(1 - u) >= u: many sellers are out without a logarithm
+            if filled == size and u > keys[worst] * weight * SLACK:
+                continue
+            key = -log(1.0 - u) / weight
+        if filled < size:
+            keys[filled] = key
+            seen[filled] = who[seller]
+            if key >= keys[worst]:
+                worst = filled
+            filled += 1
+        elif key < keys[worst]:
+            keys[worst] = key
+            seen[worst] = who[seller]
+            for place in range(size):
+                if keys[place] > keys[worst]:
+                    worst = place
+    return worst
+
+
+@kernel
+def _limits(weights: Floats, sizes: Integers) -> Floats:
+    """A key per kind of buyer below which somewhat more than m sellers' keys are to be expected.
+
+    The m-th smallest of n exponential keys of rates w: where sum of 1 - exp(-w T) is m and a margin
+    of four standard deviations, so that hardly one buyer in 10,000 has fewer. Infinite where m is
+    so near to n that there is nothing to leave out.
+    """
+    limits = np.full(sizes.size, np.inf)
+    for kind in range(sizes.size):
+        wanted = sizes[kind] + 4.0 * math.sqrt(float(sizes[kind])) + 4.0
+        if wanted > 0.5 * weights.shape[1]:
+            continue
+        low, high = 0.0, 1.0
+        while _expected(weights[kind], high) < wanted and high < 1e300:
+            high *= 2.0
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            if _expected(weights[kind], middle) < wanted:
+                low = middle
+            else:
+                high = middle
+        limits[kind] = high
+    return limits
+
+
+@inline
+def _expected(weights: Floats, limit: float) -> float:
+    """How many sellers' keys are below a limit in the mean."""
+    total = 0.0
+    for seller in range(weights.size):
+        total += 1.0 - exp(max(-weights[seller] * limit, _LOWEST))
+    return total
