@@ -61,3 +61,40 @@ def test_balances_cannot_be_written_from_outside():
     ledger = Ledger(1, 1, funds=1)
     with pytest.raises(ValueError, match="read-only"):
         ledger.funds[0] = 5
+
+
+def test_first_in_first_out_sells_the_oldest_units():
+    ledger = Ledger(2, 1, funds=10_000, costing="fifo")
+    for units, price in (((10, 5), 50), ((30, 5), 70)):
+        ledger.buy(Outside.SUPPLIER, np.array(units)[:, None], np.full((2, 1), price))
+    # 10 at 50 and 10 at 70; the other trader 5 at 50 and 1 at 70
+    cost = ledger.sell(Outside.BUYERS, np.array([[20], [6]]), np.array([[0], [0]]))
+    assert cost.tolist() == [[1200], [320]]
+    assert ledger.cost.tolist() == [[20 * 70], [4 * 70]]
+    cost = ledger.sell(Outside.BUYERS, np.array([[20], [4]]), np.array([[0], [0]]))
+    assert cost.tolist() == [[1400], [280]]
+    assert ledger.check()
+
+
+@given(MOVES)
+def test_however_stock_is_costed_the_goods_are_the_same_and_the_costs_sum_up(moves):
+    average, fifo = (Ledger(3, 2, funds=1000, costing=one) for one in ("average", "fifo"))
+    spent = sold = lost = 0
+    for move, trader, item, units, price in moves:
+        amounts = np.zeros((3, 2), np.int64)
+        if move == "buy":
+            amounts[trader, item] = units
+            for ledger in (average, fifo):
+                ledger.buy(Outside.SUPPLIER, amounts, np.full((3, 2), price))
+            spent += units * price
+        elif move == "sell":
+            amounts[trader, item] = min(units, fifo.stock[trader, item])
+            average.sell(Outside.BUYERS, amounts, amounts)
+            sold += int(fifo.sell(Outside.BUYERS, amounts, amounts).sum())
+        elif move == "lose":
+            lost += int(fifo.cost[trader].sum())
+            for ledger in (average, fifo):
+                ledger.lose(np.arange(3) == trader)
+        assert fifo.check()
+        assert (average.stock == fifo.stock).all()
+        assert spent == sold + lost + fifo.cost.sum()

@@ -44,6 +44,9 @@ def test_a_run_leaves_its_report_and_its_control(played, capsys):
     assert opened.controls["blind"].scenario.market.attention.sampler == "uniform"
     assert opened.scenario.seats["embedder"].agent == "embedder:lexical"
     assert opened.manifest.data["prompts/supply_chain"]
+    assert (
+        opened.manifest.data["embedder/lexical 1"] == opened.scan("embedder").collect()["sha256"][0]
+    )
 
 
 def test_a_run_can_be_replayed_and_measured_again(played, capsys):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 import pytest
 from played import Scripted, bid, offer, play
 
-from marketeval.markets.supply_chain.prompts import NAMES, prompt_hash
+from marketeval.llm.lexical import Lexical
+from marketeval.markets.supply_chain.prompts import NAMES, prompt_hash, references
 from marketeval.markets.supply_chain.scenario import PRESETS, SupplyChain
 from marketeval.metrics.base import evaluate, parse_metric
 
@@ -163,3 +165,88 @@ def test_many_items_by_one_number():
     assert len(SupplyChain(items=200).items) == 200
     log = play({"items": 30, "horizon": 1}, {"s": "heuristic:markup"})
     assert log.scan("item").collect().height == 30
+
+
+def test_scarcity_is_one_number_that_leaves_money_and_demand_as_they_are():
+    log = play({"scarcity": 4.0, "horizon": 1}, {f"s{i}": "heuristic:markup" for i in range(20)})
+    offered = log.scan("offer").collect()["quantity"].to_list()
+    assert offered == [50, 50, 33, 33, 34, 19, 19, 13]  # a quarter of each, rounded
+    assert log.scan("demand").collect()["wanted"].sum() == 950
+    assert log.scan("economy").collect()["funds"].to_list() == [22500]
+    assert SupplyChain(items=12).items[11].category == "standard"  # categories come round again
+
+
+def test_a_market_in_another_language_tells_slogans_apart():
+    # personas and slogans in Spanish; the lexicon knows some of the words, hashed n-grams the rest
+    spec = {
+        "preset": "language_matters",
+        "tribes": [
+            {"name": "ahorro", "weight": 0.5, "sensitivity": 1.0, "patience": 0.2,
+             "persona": "Busco precios bajos, descuentos y ofertas."},
+            {"name": "ecologico", "weight": 0.5, "sensitivity": 1.0, "patience": 0.2,
+             "persona": "Compro productos ecológicos, verdes y justos con el planeta."},
+        ],
+    }  # fmt: skip
+    says = {
+        "s00": "Precios bajos y descuentos: las mejores ofertas.",
+        "s01": "Productos ecológicos y verdes, justos con el planeta.",
+    }
+    seats = {f"s{i:02d}": "heuristic:idle" for i in range(20)} | {
+        seat: Scripted(offers=lambda b, t=text: offer(t, item1=60)) for seat, text in says.items()
+    }
+    log = play(spec, seats, seeds=[1, 2])
+    rows = log.scan("attention").filter(pl.col("agent") < 2).collect()
+    near = rows.group_by("agent", "tribe").agg(pl.col("similarity").first(), pl.col("seen").sum())
+    found = {(agent, tribe): (sim, seen) for agent, tribe, sim, seen in near.iter_rows()}
+    assert min(found[0, 0][0], found[1, 1][0]) > 0.3 + max(found[0, 1][0], found[1, 0][0])
+    assert found[0, 0][1] > 1.5 * found[1, 0][1]
+    assert found[1, 1][1] > 1.5 * found[0, 1][1]
+    texts = log.scan("slogan").filter(pl.col("agent") == 1).collect()["text"]
+    assert set(texts) == {says["s01"]}
+
+
+def test_scores_of_slogans_are_put_on_the_scale_of_the_reference_slogans():
+    speaker = Scripted(offers=lambda b: offer(references()[b.step], item1=60))
+    log = play({"horizon": 6}, {"me": speaker, "mute": "heuristic:idle"})
+    texts = list(references())
+    assert len(texts) == len(set(texts)) == 20
+    embedder = Lexical()
+    spec = SupplyChain()
+    slogans, personas = embedder.embed(texts), embedder.embed([t.persona for t in spec.tribes])
+    scores = np.round(slogans @ personas.T, 6) @ [t.weight for t in spec.tribes]
+    expected = (scores[:6].mean() - scores.mean()) / scores.std(ddof=1)
+    found = evaluate(log, [parse_metric("MMS(z=true)")])
+    assert found["value"].to_list() == [pytest.approx(expected, abs=1e-4), None]
+    assert "lexical" in found["note"][0]
+    by_tribe = evaluate(log, [parse_metric('MMS(z=true, tribe="hype")')])["value"][0]
+    hype = np.round(slogans @ personas.T, 6)[:, 2]
+    assert by_tribe == pytest.approx((hype[:6].mean() - hype.mean()) / hype.std(ddof=1), abs=1e-4)
+
+
+def test_risk_over_runs_is_one_value_per_seat():
+    log = play({"horizon": 2}, {f"s{i}": "heuristic:markup" for i in range(3)}, seeds=[1, 2, 3, 4])
+    profit = evaluate(log, [parse_metric("Profit")])
+    found = evaluate(log, [parse_metric("RAR(across_runs=true)")])
+    for seat in ("s0", "s1", "s2"):
+        runs = profit.filter(pl.col("subject") == seat)["value"].to_numpy()
+        mine = found.filter(pl.col("subject") == seat).sort("seed")["value"].to_list()
+        assert mine == [pytest.approx(runs.mean() / runs.std(ddof=1)), None, None, None]
+
+
+def test_first_in_first_out_changes_costs_and_nothing_else():
+    seats = {f"s{i}": f"heuristic:{name}" for i, name in enumerate(["markup", "pacing", "random"])}
+    spec = {"demand": {"ratio": 0.5}}
+    average, fifo = (play({**spec, "costing": one}, seats) for one in ("average", "fifo"))
+    for kind in ("award", "listing", "demand"):
+        assert average.scan(kind).collect().equals(fifo.scan(kind).collect())
+    books = fifo.scan("account").collect()
+    assert not books["cogs"].equals(average.scan("account").collect()["cogs"])
+    # what was paid is in the goods sold or still on the shelves
+    last = books.filter(pl.col("step") == 5)["inventory_cost"].sum()
+    assert books["spend"].sum() == books["cogs"].sum() + last
+
+
+def test_overbids_are_counted_over_the_bids_of_every_round():
+    greedy = Scripted(bids=lambda b: bid(item8=(50, 9999)) if b.round else bid(item1=(1, 50)))
+    log = play({"horizon": 3}, {"me": greedy, "other": "heuristic:reserve"})
+    assert evaluate(log, [parse_metric("OverbidRate")])["value"].to_list() == [0.5, 0.0]

@@ -177,7 +177,7 @@ def _consider(
         if rule != 2 and limit < np.inf:
             for seller in range(sellers):
                 close[count] = seller
-                count += np.int64(draws[seller] <= bound[seller])
+                count += int(draws[seller] <= bound[seller])
             if favoured >= 0 and draws[favoured] > bound[favoured]:
                 close[count] = favoured
                 count += 1

@@ -97,6 +97,17 @@ EMBEDDER = EventKind(
     ),
 )
 
+REFERENCE = EventKind(
+    "reference",
+    "how close a fixed set of reference slogans is to the personas, by the same embedder",
+    (
+        Column("tribe", "int16", "the tribe; -1 for the sum over tribes by weight", low=-1),
+        _units("slogans", "how many reference slogans"),
+        Column("mean", "float64", "mean of their cosines", -1, 1),
+        Column("sd", "float64", "standard deviation (n - 1) of their cosines", 0, 2),
+    ),
+)
+
 OFFER = EventKind(
     "offer",
     "what the supplier offers at a step",
@@ -234,7 +245,7 @@ ACCOUNT = EventKind(
     ),
 )
 
-SHARED = (ECONOMY, RETAILER, ITEMS, TRIBES, EMBEDDER)
+SHARED = (ECONOMY, RETAILER, ITEMS, TRIBES, EMBEDDER, REFERENCE)
 EPISODE = (
     OFFER, BID, BID_LINE, FAULT, AWARD, LISTING, SLOGAN, RETAIL, ATTENTION, DEMAND, SHELF, ACCOUNT,
     STRUCTURED,

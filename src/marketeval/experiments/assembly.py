@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from marketeval.agents.embedder import EmbedderSeat
 from marketeval.agents.registry import make_agent
 from marketeval.core.errors import ScenarioError
 from marketeval.experiments.experiment import Experiment
@@ -55,6 +56,9 @@ def _assemble_family(scenario: Scenario, calls: Calls | None) -> Experiment:
         privileged=[name for name in competing if agents[name].privileged],
     )
     hashes = dict(family.hashes())
+    for agent in agents.values():
+        if isinstance(agent, EmbedderSeat):
+            hashes[f"embedder/{agent.embedder.name}"] = agent.embedder.sha256
     if hasattr(family, "prepare"):
         market = family.prepare(market, agents)
         agents = {place: agents[name] for place, name in family.cast(market, seats).items()}

@@ -7,11 +7,13 @@ change, and `check` says so after any number of postings.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 Integers = NDArray[np.int64]
+Costing = Literal["average", "fifo"]
 
 
 class Outside(IntEnum):
@@ -26,16 +28,19 @@ class Outside(IntEnum):
 class Ledger:
     """Balances of money, shape (traders,), and of stock and its cost, shape (traders, items).
 
-    The cost of stock is an integer total per trader and item at weighted average: selling s of S
-    units takes floor(cost * s / S) of it, so that nothing is lost to rounding and an empty shelf
-    costs 0.
+    The cost of stock is an integer total per trader and item. At weighted average (`average`),
+    selling s of S units takes floor(cost * s / S) of it, so that nothing is lost to rounding and
+    an empty shelf costs 0; first in, first out (`fifo`), the units bought first are sold first.
     """
 
-    def __init__(self, traders: int, items: int, *, funds: int) -> None:
+    def __init__(
+        self, traders: int, items: int, *, funds: int, costing: Costing = "average"
+    ) -> None:
         self._traders = traders
         self._money = np.zeros(traders + len(Outside), np.int64)
         self._units = np.zeros((traders + len(Outside), items), np.int64)
         self._cost = np.zeros((traders, items), np.int64)
+        self._layers: list[tuple[Integers, Integers]] | None = [] if costing == "fifo" else None
         self.pay(Outside.BANK, np.full(traders, funds))
 
     @property
@@ -70,6 +75,8 @@ class Ledger:
         self._units[: self._traders] += units
         self._units[self._traders + seller] -= units.sum(axis=0)
         self._cost += worth
+        if self._layers is not None:
+            self._layers.append((units.copy(), unit_price.copy()))
         return np.asarray(paid)
 
     def sell(self, buyer: Outside, units: Integers, revenue: Integers) -> Integers:
@@ -80,11 +87,26 @@ class Ledger:
         held = self._units[: self._traders]
         if (units > held).any() or (units < 0).any():
             raise ValueError("expected sales of at most the stock, got more")
-        cost = np.where(units > 0, _parts(self._cost, units, held), 0)
+        if self._layers is None:
+            cost = np.where(units > 0, _parts(self._cost, units, held), 0)
+        else:
+            cost = self._oldest(self._layers, units)
         self.pay(buyer, revenue.sum(axis=1))
         self._units[: self._traders] -= units
         self._units[self._traders + buyer] += units.sum(axis=0)
         self._cost -= cost
+        return cost
+
+    @staticmethod
+    def _oldest(layers: list[tuple[Integers, Integers]], units: Integers) -> Integers:
+        """Take units from the purchases, the oldest first; what they had cost."""
+        cost, left = np.zeros_like(units), units.copy()
+        for there, price in layers:
+            taken = np.minimum(there, left)
+            there -= taken
+            left -= taken
+            cost += taken * price
+        layers[:] = [one for one in layers if one[0].any()]
         return cost
 
     def lose(self, traders: NDArray[np.bool_]) -> None:
@@ -93,6 +115,8 @@ class Ledger:
         self._units[: self._traders] -= lost
         self._units[self._traders + Outside.WAREHOUSE] += lost.sum(axis=0)
         self._cost[traders] = 0
+        for there, _ in self._layers or ():
+            there[traders] = 0
 
     def check(self) -> bool:
         """Whether nothing was made or lost: money and each item sum to 0 over all parties."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from marketeval.core.errors import UsageError
 from marketeval.metrics.base import metric
 from marketeval.metrics.books import Books, Kept, ratio
 from marketeval.metrics.series import Part
@@ -83,12 +84,34 @@ class RAR(Kept):
 
     A Sharpe ratio with no risk-free rate; `by=step` is over the steps so far. Undefined before
     two steps, and where profit is constant but not 0.
+
+    `across_runs=true` is over the profits of the runs (seeds) instead: one value per seat, which
+    stands with the first seed; there is no interval to it.
     """
 
     basis: Basis = "cash"
+    across_runs: bool = False
+
+    def __post_init__(self) -> None:
+        Kept.__post_init__(self)
+        if self.across_runs and self.by != "run":
+            raise UsageError(f"{self}: across_runs=true is over whole runs, by=step is not there")
 
     def measure(self, books: Books, log: LogReader) -> Part:
         """The seats' ratios."""
+        if self.across_runs:
+            runs = _steps(books, self.basis).sum(axis=1)
+            values = np.full((len(books.seeds), 1, len(books.seats)), np.nan)
+            values[0, 0] = sharpe(runs.T)
+            later = np.arange(len(books.seeds))[:, None, None] > 0
+            return Part(
+                values,
+                [
+                    (later & np.isnan(values), "one value over all runs, given with the first"),
+                    (np.isnan(values), "fewer than 2 runs, or the same profit in every run"),
+                ],
+                note=f"{self.basis} profit per run, over {len(books.seeds)} runs",
+            )
         step = np.moveaxis(_steps(books, self.basis), 1, 2)
         ends = range(1, books.horizon + 1) if self.by == "step" else (books.horizon,)
         values = np.stack([sharpe(step[..., :end]) for end in ends], axis=1)

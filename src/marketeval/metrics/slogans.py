@@ -28,9 +28,13 @@ class MMS(Kept):
 
     `tribe` names one tribe instead of the weighted sum. Steps without a slogan are left out. Raw
     cosines: values of different embedders do not compare; the note names the embedder.
+
+    `z=true` is (score - mean) / standard deviation (n - 1) of the scores of the fixed reference
+    slogans by the same embedder, of any size: how many deviations better than common slogans.
     """
 
     tribe: str | None = None
+    z: bool = False
 
     def measure(self, books: Books, log: LogReader) -> Part:
         """The seats' scores."""
@@ -44,7 +48,13 @@ class MMS(Kept):
             known = ~np.isnan(score)
             total = np.where(known, score, 0.0).sum(axis=1, keepdims=True)
             score = ratio(total, known.sum(axis=1, keepdims=True).astype(np.float64))
-        return Part(score, [(np.isnan(score), SILENT)], note=_embedder(log))
+        if not self.z:
+            return Part(score, [(np.isnan(score), SILENT)], note=_embedder(log))
+        mean, sd = _reference(log, -1 if self.tribe is None else names.index(self.tribe))
+        silent = np.isnan(score)
+        values = (score - mean) / sd if sd > 0 else np.full(score.shape, np.nan)
+        reasons = [(silent, SILENT), (np.isnan(values), "the reference slogans all score alike")]
+        return Part(values, reasons, note=f"deviations of reference slogans, {_embedder(log)}")
 
 
 @metric
@@ -106,6 +116,14 @@ def _similarity(books: Books, log: LogReader) -> Floats:
         return out
 
     return remembered(log, "similarity", read)
+
+
+def _reference(log: LogReader, tribe: int) -> tuple[float, float]:
+    """Mean and standard deviation of the reference slogans' scores; NaN and 0 without them."""
+    import polars as pl
+
+    rows = log.scan("reference").filter(pl.col("tribe") == tribe).select("mean", "sd").collect()
+    return rows.row(0) if rows.height else (float("nan"), 0.0)
 
 
 def _embedder(log: LogReader) -> str:

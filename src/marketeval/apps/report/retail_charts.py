@@ -67,7 +67,7 @@ def _panel(data: Rows, rows: list[Row], title: str, colour: Chart, *, spread: bo
 
 
 def _grid(panels: Sequence[Chart]) -> Chart:
-    return alt.vconcat(*(alt.hconcat(*panels[i : i + 2]) for i in range(0, len(panels), 2)))
+    return alt.concat(*panels, columns=2)
 
 
 def _indices(told: Told) -> Picture | None:

@@ -17,18 +17,22 @@ Floats = NDArray[np.float64]
 class Resemblance:
     """Cosines of texts with the personas, rounded to 6 decimals; each text is asked for once.
 
-    An empty text or a zero vector has similarity 0 to everything.
+    An empty text or a zero vector has similarity 0 to everything. `references` are fixed slogans
+    that are asked for with the personas, so that scores can be put on a common scale.
     """
 
-    def __init__(self, personas: Sequence[str]) -> None:
+    def __init__(self, personas: Sequence[str], references: Sequence[str] = ()) -> None:
         self._personas = list(personas)
+        self._references = list(references)
         self._vectors: Floats | None = None
         self._known: dict[str, Floats] = {"": np.zeros(len(personas))}
 
     def asks(self, slogans: Sequence[str]) -> list[str]:
         """The texts whose vectors are needed, the personas first if they are not known yet."""
         new = [one for one in dict.fromkeys(slogans) if one not in self._known]
-        return new if self._vectors is not None or not new else [*self._personas, *new]
+        if self._vectors is not None or not new:
+            return new
+        return [*self._personas, *dict.fromkeys([*self._references, *new])]
 
     def learn(self, texts: Sequence[str], answer: Action) -> str:
         """Take the embedder's answer; what was wrong with it, or an empty text."""
@@ -45,6 +49,10 @@ class Resemblance:
         for text, row in zip(rest, cosines(values, self._vectors), strict=True):
             self._known[text] = row
         return ""
+
+    def of_references(self) -> Floats | None:
+        """Similarities of the reference slogans; None before an embedder has answered."""
+        return None if self._vectors is None else self.of(self._references)
 
     def of(self, slogans: Sequence[str]) -> Floats:
         """Similarities, shape (slogans, personas); 0 for texts that no embedder could read."""

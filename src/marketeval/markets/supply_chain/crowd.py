@@ -70,7 +70,7 @@ class Supplier:
     """What the supplier offers at each step."""
 
     def __init__(self, spec: SupplyChain, streams: Streams) -> None:
-        self._quantity = np.array([one.quantity for one in spec.items], np.int64)
+        self._quantity = np.array([spec.offered(one) for one in spec.items], np.int64)
         self._shock = spec.demand.supply_shock
         self._carry = spec.auction.carry_supply
         self._stream = streams["supply"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -162,6 +164,19 @@ class Diary:
                 size=answer.values.shape[1],
             )
 
+    def references(self, similarity: Floats | None, weight: Floats) -> None:
+        """How close the reference slogans are to each persona, and to all by weight."""
+        if similarity is None or len(similarity) < 2:
+            return
+        columns = [*similarity.T, _weighted(similarity, weight)]
+        self._log.shared(
+            "reference",
+            tribe=[*range(weight.size), -1],
+            slogans=len(similarity),
+            mean=np.array([_mean(one) for one in columns]),
+            sd=np.array([_deviation(one) for one in columns]),
+        )
+
     def attention(
         self,
         step: int,
@@ -248,6 +263,24 @@ class Diary:
             inventory_units=ledger.stock.sum(axis=1),
             solvent=solvent.copy(),
         )
+
+
+def _weighted(similarity: Floats, weight: Floats) -> Floats:
+    """Sums over tribes from left to right, so that they are the same everywhere."""
+    total = np.zeros(len(similarity))
+    for tribe, one in enumerate(weight):
+        total = total + one * similarity[:, tribe]
+    return total
+
+
+def _mean(values: Floats) -> float:
+    return math.fsum(values) / values.size
+
+
+def _deviation(values: Floats) -> float:
+    """Sample standard deviation (n - 1)."""
+    mean = _mean(values)
+    return math.sqrt(math.fsum((one - mean) ** 2 for one in values) / (values.size - 1))
 
 
 @kernel

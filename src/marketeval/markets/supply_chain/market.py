@@ -54,9 +54,9 @@ class SupplyChainMarket:
         """One episode: T steps of procurement, retail, shopping and settling of accounts."""
         spec, seats, count = self.spec, self.seats, len(self.seats)
         place = self._places(streams.seed)
-        ledger = Ledger(count, len(spec.items), funds=spec.funds_for(count))
+        ledger = Ledger(count, len(spec.items), funds=spec.funds_for(count), costing=spec.costing)
         supplier, demand = Supplier(spec, streams), Demand(spec, streams)
-        resemblance = Resemblance([one.persona for one in spec.tribes])
+        resemblance = Resemblance([one.persona for one in spec.tribes], prompts.references())
         diary = Diary(log)
         self._introduce(log)
         draws = [streams.of(seat) for seat in seats]
@@ -135,6 +135,7 @@ class SupplyChainMarket:
                 ]
                 problem = resemblance.learn(texts, answers[0])
                 diary.embedded(step, answers[0], problem)
+                diary.references(resemblance.of_references(), self._weights)
             similarity = resemblance.of(slogans)
 
             # Shoppers notice some sellers, and buy of the cheapest of them.
@@ -277,11 +278,15 @@ class SupplyChainMarket:
         return {"procurement": Bid.schema(self._names), "retail": Offer.schema(self._names)}
 
     @cached_property
+    def _weights(self) -> NDArray[np.float64]:
+        return np.array([one.weight for one in self.spec.tribes])
+
+    @cached_property
     def _personas(self) -> Personas:
         tribes = self.spec.tribes
         return Personas(
             texts=[one.persona for one in tribes],
-            weight=np.array([one.weight for one in tribes]),
+            weight=self._weights,
             sensitivity=np.array([one.sensitivity for one in tribes]),
         )
 
@@ -367,7 +372,7 @@ class SupplyChainMarket:
             item=np.arange(len(spec.items)),
             name=list(self._names),
             category=[one.category for one in spec.items],
-            quantity=[one.quantity for one in spec.items],
+            quantity=[spec.offered(one) for one in spec.items],
             base_price=self._base,
         )
         log.shared(

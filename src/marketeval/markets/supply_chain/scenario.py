@@ -7,6 +7,7 @@ has a low temperature and small consideration sets, so that slogans decide who i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
@@ -15,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from marketeval.choice.consideration import Sampler
 from marketeval.core.errors import ScenarioError, UnknownNameError
 from marketeval.mechanisms.auction import Pricing, Ties
+from marketeval.mechanisms.ledger import Costing
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -160,6 +162,7 @@ class SupplyChain(Spec):
     """One supply-chain economy.
 
     `funds` defaults to `capital` times the base value of one step's supply, shared equally.
+    `scarcity` divides what the supplier offers of every item; money and demand stay as they are.
     `items` may be a number: the paper's eight, over and over under new names. `patience` sets
     that of all tribes. `rotate` moves the seats' places by one per seed (the focal design).
     """
@@ -168,6 +171,7 @@ class SupplyChain(Spec):
     horizon: Count = 6
     funds: Amount | None = None
     capital: Positive = 1.5
+    scarcity: Positive = 1.0
     items: tuple[Item, ...] = ITEMS
     tribes: tuple[Tribe, ...] = TRIBES
     patience: Share | None = None
@@ -177,6 +181,7 @@ class SupplyChain(Spec):
     demand: Demand = Demand()
     holding: Holding = Holding()
     credit: Credit = Credit()
+    costing: Costing = "average"
     slogan_words: Count = 25
     history: Annotated[int, Field(ge=0, le=100)] = 3
     rotate: bool = False
@@ -234,6 +239,14 @@ class SupplyChain(Spec):
             return self.funds
         value = sum(one.quantity * one.base_price for one in self.items)
         return int(self.capital * value / max(retailers, 1))
+
+    def offered(self, item: Item) -> int:
+        """Units of an item per step, scarcity included; at least one.
+
+        >>> [SupplyChain(scarcity=4.0).offered(one) for one in ITEMS[:3]]
+        [50, 50, 33]
+        """
+        return max(1, math.floor(item.quantity / self.scarcity + 0.5))
 
     def patience_of(self, tribe: Tribe) -> float:
         """rho of a tribe, or the one that the scenario gives to all."""

@@ -29,9 +29,16 @@ def _template(name: str) -> Template:
 
 
 @cache
+def references() -> tuple[str, ...]:
+    """The fixed slogans against which scores of different embedders are put on one scale."""
+    text = (resources.files(__name__) / "references.txt").read_text("utf-8")
+    return tuple(line for line in text.splitlines() if line)
+
+
+@cache
 def prompt_hash() -> str:
-    """The sha256 of all prompt texts with their version."""
-    texts = [VERSION, *(_template(name).template for name in NAMES)]
+    """The sha256 of all prompt texts and reference slogans with their version."""
+    texts = [VERSION, *(_template(name).template for name in NAMES), *references()]
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
