@@ -72,3 +72,28 @@ def test_examples_run():
     module = importlib.import_module("marketeval.metrics.rating")
     assert doctest.testmod(module).failed == 0
     assert math.isfinite(strengths(np.zeros((1, 1)))[0])
+
+
+def test_ratings_game_by_game_agree_with_the_published_update():
+    skill = pytest.importorskip("openskill", reason="needs marketeval[rating]")
+    assert skill
+    from marketeval.metrics.skill import skills
+
+    # Weng and Lin (2011), algorithm 4, two players at mu 25 and sigma 25 / 3, which drifts by 25 /
+    # 300 before a game: with c^2 = 2 (sigma^2 + beta^2), beta = 25 / 6, the winner's p is 1/2, and
+    # mu moves by sigma^2 / c * 1/2
+    sigma = math.hypot(25 / 3, 25 / 300)
+    c = math.sqrt(2 * (sigma**2 + (25 / 6) ** 2))
+    won, lost = skills([{"a": 3.0, "b": 1.0}])
+    assert (won.player, lost.player) == ("a", "b")
+    assert won.rating == pytest.approx(25 + sigma**2 / c / 2)
+    assert lost.rating == pytest.approx(25 - sigma**2 / c / 2)
+    # many players of whom few meet: the order of strength comes out
+    games = [
+        {name: strength for name, strength in zip("abcdefgh", range(8), strict=True)
+         if (strength + first) % 8 < 3}
+        for first in range(8)
+    ] * 20  # fmt: skip
+    assert [one.player for one in skills(games)] == list("hgfedcba")
+    with pytest.raises(UsageError):
+        skills([{"a": 1.0}])

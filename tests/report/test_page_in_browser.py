@@ -12,6 +12,8 @@ import pytest
 from written_run import written
 
 from marketeval.apps.report.page import write_report
+from marketeval.experiments.executors import Serial
+from marketeval.experiments.runner import run
 
 BROWSER = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
@@ -79,3 +81,32 @@ def test_the_page_draws_without_network_or_error(tmp_path: Path) -> None:
     assert document.count('data-agent="Alpha"') > 8
     assert document.count('aria-pressed="false"') == 5  # three systems, and the run and its control
     assert "&lt;script&gt;alert" in document
+
+
+RETAIL = {
+    "name": "shops",
+    "family": "supply_chain",
+    "seats": {
+        "a": {"agent": "heuristic:markup", "label": "<script>alert('A')</script>"},
+        "b": {"agent": "heuristic:reserve", "options": {"slogan": "</svg><script>alert('B')"}},
+        "c": "heuristic:slogan-matcher",
+        "d": "heuristic:oracle",
+    },
+    "market": {"horizon": 3, "demand": {"buyers": 40}},
+    "controls": {"blind": {"market.attention.sampler": "uniform"}},
+}
+
+
+def test_the_page_of_a_supply_chain_draws_without_network_or_error(tmp_path: Path) -> None:
+    page = write_report([run(RETAIL, tmp_path / "run", executor=Serial(), seeds=[1, 2, 3])])
+    document, console, asked = opened(page, tmp_path / "profile")
+    assert console == ""
+    assert asked == set()
+    assert len(re.findall(r'<svg class="picture"', document)) == 5
+    for number in range(3, 8):
+        assert f"Figure {number}" in document
+    for words in ("Leaderboard", "Stockout", "Against the control", "Rho"):
+        assert words in document
+    assert "&lt;script&gt;alert('A')" in document
+    assert "<script>alert" not in document
+    assert document.count('data-agent="d †"') > 5  # the script ran: marks know their retailers

@@ -11,14 +11,21 @@ import typer
 def command(
     run: Annotated[list[Path], typer.Argument(help="Run directories of the supply-chain family.")],
     by: Annotated[str, typer.Option(help="Who is a player: agent (its text) or label.")] = "agent",
+    model: Annotated[
+        str, typer.Option(help="bradley-terry (1500 = average), or plackett-luce (25 = average).")
+    ] = "bradley-terry",
 ) -> None:
-    """Rate agents by Bradley and Terry: each seed of each run is a game, more profit wins."""
+    """Rate agents over games: each seed of each run is one, in which more profit wins."""
     from marketeval.apps.cli.inputs import open_run
     from marketeval.apps.cli.tables import aligned
     from marketeval.core.errors import UnknownNameError
     from marketeval.metrics.base import evaluate, parse_metric
     from marketeval.metrics.rating import rate
+    from marketeval.metrics.skill import skills
 
+    models = {"bradley-terry": (rate, 0), "plackett-luce": (skills, 1)}
+    if model not in models:
+        raise UnknownNameError("model of ratings", model, models)
     if by not in ("agent", "label"):
         raise UnknownNameError("way to name a player", by, ("agent", "label"))
     games: dict[tuple[int, int], dict[str, list[float]]] = {}
@@ -33,14 +40,13 @@ def command(
         {player: sum(values) / len(values) for player, values in game.items()}
         for game in games.values()
     ]
+    rated, digits = models[model]
+
+    def shown(value: float | None) -> str:
+        return "n/a" if value is None else f"{value:,.{digits}f}"
+
     rows = [
-        [
-            one.player,
-            f"{one.rating:,.0f}",
-            "n/a" if one.low is None else f"{one.low:,.0f}",
-            "n/a" if one.high is None else f"{one.high:,.0f}",
-            f"{one.games:,}",
-        ]
-        for one in rate(means)
+        [one.player, shown(one.rating), shown(one.low), shown(one.high), f"{one.games:,}"]
+        for one in rated(means)
     ]
     typer.echo(aligned(["player", "rating", "low", "high", "games"], rows))
