@@ -81,6 +81,12 @@ def test_trajectories_hold_what_was_seen_done_and_earned(played, tmp_path):
         ("seats.alma.enters=2", "enters late"),
         ("seats.alma.agent=heuristic:markupp", "did you mean 'markup'"),
         ("outcomes=[a.csv]", "takes none"),
+        ("seats.alma.agent=judge:match", "judge decides nothing in a supply chain"),
+        ("seats.embedder.agent=heuristic:markup", "'embedder' does not compete: expected an agent"),
+        ("seats.embedder.agent=embedder:http://127.0.0.1:9/v1#m", "no embedder at http://127.0"),
+        ("metrics=[MMS(tribe=thrift)]", "unknown tribe in MMS(tribe=thrift) 'thrift'; did you"),
+        ("market.scarcity=0", "market.scarcity"),
+        ("market.costing=lifo", "market.costing"),
     ],
 )
 def test_a_broken_scenario_is_one_line_and_exit_2(change, says, tmp_path, capsys):

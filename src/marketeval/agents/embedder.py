@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from marketeval.actions.common import Vectors
 from marketeval.agents.registry import Order
+from marketeval.core.errors import RunError, UsageError
 from marketeval.core.market import Request
 from marketeval.llm.embedding import Embedder, make_embedder
 
@@ -27,6 +28,14 @@ class EmbedderSeat:
     def deterministic(self) -> bool:
         """Whether its answers need not be recorded."""
         return self.embedder.local
+
+    def check(self) -> None:
+        """Whether it is there, where it is behind an endpoint; UsageError if it is not."""
+        if not self.embedder.local:
+            try:
+                self.embedder.embed(["ready"])
+            except RunError as error:
+                raise UsageError(f"no embedder at {self.embedder.name}: {error}") from None
 
     async def act(self, request: Request) -> Vectors:
         """The vectors of the batch's texts."""

@@ -46,6 +46,9 @@ def _assemble_family(scenario: Scenario, calls: Calls | None) -> Experiment:
             name: seat.model_copy(update={"agent": family.resolve(scenario.market, seat.agent)})
             for name, seat in seats.items()
         }
+    if hasattr(family, "check_seat"):
+        for name, seat in seats.items():
+            family.check_seat(name, seat.agent)
     agents = {
         name: make_agent(seat.agent, seat=name, options=seat.options, calls=calls)
         for name, seat in seats.items()
@@ -74,6 +77,9 @@ def _assemble_family(scenario: Scenario, calls: Calls | None) -> Experiment:
             for place, name in family.cast(market, seats).items()
         }
     metrics = scenario.metrics or family.default_metrics(scenario.market)
+    if hasattr(family, "check_metric"):
+        for one in metrics:
+            family.check_metric(scenario.market, parse_metric(one))
     return Experiment(
         scenario=scenario.model_copy(
             update={"seats": seats, "metrics": tuple(str(parse_metric(one)) for one in metrics)}

@@ -9,6 +9,8 @@ and, unless it is assembled in its own way as `information` is,
     build(spec, seats, *, privileged) -> Market    seats are (name, label) pairs
     default_metrics(spec)                          texts of metrics
     hashes()                                       what else than data a manifest should record
+    check_seat(name, agent)                        if there, refuses an agent of the wrong kind
+    check_metric(spec, metric)                     if there, refuses a metric that cannot be had
 
 and, where one seat of a scenario may fill many places of the market,
 

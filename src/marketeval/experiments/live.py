@@ -20,6 +20,7 @@ import numpy as np
 
 from marketeval.actions.information import Grades
 from marketeval.agents.chat import Chat
+from marketeval.agents.embedder import EmbedderSeat
 from marketeval.agents.kept import drained, keeping
 from marketeval.agents.models import ModelSeat
 from marketeval.agents.remote import Remote
@@ -130,7 +131,7 @@ async def opened(
         await calls.preflight((line.model, line.parameters.headers) for line in lines)
         if asking.mode != "replay-only":
             for one in agents:
-                if isinstance(one, Remote):
+                if isinstance(one, (EmbedderSeat, Remote)):
                     await asyncio.to_thread(one.check)
         stage = asking.stage
         seated = {name: stage.seats(one) if stage else one.seats for name, one in made.items()}

@@ -92,7 +92,9 @@ class Endpoint:
             ordered = sorted(rows, key=lambda one: one["index"])
             return np.array([one["embedding"] for one in ordered], np.float64)
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise RunError(f"embeddings of {self._url}: {type(error).__name__}: {error}") from None
+            said = getattr(error, "reason", error)
+            told = f"embeddings of {self._url}: {type(error).__name__}: {said}"
+            raise RunError(told) from None
 
 
 def make_embedder(text: str) -> Embedder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from marketeval.core.errors import ScenarioError, UnknownNameError
 from marketeval.core.log import EventKind
 from marketeval.events import supply_chain as events
 from marketeval.markets.supply_chain.market import EMBEDDER, SupplyChainMarket
@@ -14,6 +15,7 @@ Spec = SupplyChain
 KINDS: Sequence[EventKind] = events.KINDS
 SHARED: Sequence[EventKind] = events.SHARED
 SERVICES: Mapping[str, str] = {EMBEDDER: "embedder:lexical"}  # seats that do not compete
+PLAYERS = ("heuristic", "openai", "openrouter", "http", "https", "local", "person")
 DEFAULT_METRICS: Sequence[str] = (
     # Table 2 of the paper, in its order
     "NPM", "Profit", "RAR", "IEI", "StockoutRate", "BidEfficiency", "OSI", "FillRate", "MMS",
@@ -49,6 +51,29 @@ def default_metrics(spec: SupplyChain) -> tuple[str, ...]:
     """The metrics of a scenario that names none: the above, and similarity to each tribe."""
     tribes = [f'MMS(tribe="{one.name}", by=step)' for one in spec.tribes]
     return (*DEFAULT_METRICS, *tribes)
+
+
+def check_seat(name: str, agent: str) -> None:
+    """Refuse an agent of the wrong kind for its seat, as far as its name tells."""
+    kind = agent.partition(":")[0].partition("#")[0]
+    if name in SERVICES and kind in (*PLAYERS, "judge", "bernoulli", "recorded"):
+        raise ScenarioError(
+            f"seat '{name}' does not compete: expected an agent such as {SERVICES[name]}, got "
+            f"'{agent}'"
+        )
+    if name not in SERVICES and kind in ("embedder", "judge", "bernoulli", "recorded"):
+        raise ScenarioError(
+            f"seat '{name}': {kind} decides nothing in a supply chain; expected heuristic:NAME, a "
+            f"model, remote:, python: or person, got '{agent}'"
+        )
+
+
+def check_metric(spec: SupplyChain, metric: object) -> None:
+    """Refuse a metric of a tribe that the scenario does not have."""
+    tribe = getattr(metric, "tribe", None)
+    names = [one.name for one in spec.tribes]
+    if tribe is not None and tribe not in names:
+        raise UnknownNameError(f"tribe in {metric}", tribe, names)
 
 
 def hashes() -> Mapping[str, str]:
