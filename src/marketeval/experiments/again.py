@@ -36,7 +36,9 @@ def replay_run(
             raise UsageError(f"{arm.path} is {manifest.status}; finish it with run --resume first")
         experiment = assemble(arm.scenario)
         if dict(experiment.hashes) != manifest.data:
-            raise UsageError(f"{arm.path}: the tables of answers have changed since the run")
+            now, then = dict(experiment.hashes), manifest.data
+            other = sorted(one for one in {*now, *then} if now.get(one) != then.get(one))
+            raise UsageError(f"{arm.path}: {', '.join(other)} have changed since the run")
         shared = ""
         for unit, log in _played_again(run, arm, experiment, engine):
             for seed, recorded in unit.digests.items():

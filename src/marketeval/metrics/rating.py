@@ -4,8 +4,9 @@
 
 A game with several players counts as all its pairs, a tie as half a win each way. Strengths are the
 maximum of the likelihood with a prior of one drawn game against a player of strength 1, so that
-they are finite however the games went; found by minorisation and maximisation (Hunter, 2004), and
-shown on Elo's scale, 1500 + 400 log10 s, on which 400 points are odds of ten to one.
+they are finite however the games went; found by Newton's method on log strengths, where the
+likelihood is concave, and shown on Elo's scale, 1500 + 400 log10 s, on which 400 points are odds of
+ten to one.
 """
 
 from __future__ import annotations
@@ -43,14 +44,19 @@ def strengths(wins: Floats, *, tolerance: float = 1e-10) -> Floats:
     """
     played = wins + wins.T
     won = wins.sum(axis=1) + 0.5
-    s: Floats = np.ones(wins.shape[0])
-    for _ in range(100_000):
-        below = (played / (s[:, None] + s[None, :])).sum(axis=1) + 1.0 / (s + 1.0)
-        new = np.asarray(won / below)
-        if np.abs(np.log(new / s)).max(initial=0.0) < tolerance:
-            return new
-        s = new
-    return s
+    logs: Floats = np.zeros(wins.shape[0])
+    for _ in range(1000):
+        chance = 1.0 / (1.0 + np.exp(logs[None, :] - logs[:, None]))
+        prior = 1.0 / (1.0 + np.exp(-logs))
+        slope = won - (played * chance).sum(axis=1) - prior
+        bend = played * chance * (1.0 - chance)
+        curvature = np.diag(bend.sum(axis=1) + prior * (1.0 - prior)) - bend
+        move = np.linalg.solve(curvature, slope)
+        largest = float(np.abs(move).max(initial=0.0))
+        logs = logs + move / max(1.0, largest)  # at most one at a time, so that none overshoots
+        if largest < tolerance:
+            break
+    return np.asarray(np.exp(logs))
 
 
 def rate(games: Sequence[Game], *, resamples: int = 300) -> list[Rating]:
