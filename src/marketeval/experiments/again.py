@@ -34,6 +34,8 @@ def replay_run(
         manifest = arm.manifest
         if manifest.status != "finished":
             raise UsageError(f"{arm.path} is {manifest.status}; finish it with run --resume first")
+        if manifest.keep == "metrics":
+            raise UsageError(f"{arm.path} was run with --keep metrics: there is no log to replay")
         experiment = assemble(arm.scenario)
         if dict(experiment.hashes) != manifest.data:
             now, then = dict(experiment.hashes), manifest.data

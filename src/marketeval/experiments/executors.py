@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import pickle
 import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol, TypeVar
 
 from marketeval.core.errors import RunError
+from marketeval.core.threads import cores, limited
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 
 
 class Executor(Protocol):
-    """Does pieces of work, each a pure function of its description, in any order."""
+    """Does pieces of work, each a pure function of its description, in any order.
+
+    `processes`: whether others than this one do it.
+    """
+
+    @property
+    def processes(self) -> bool: ...
 
     def map(
         self, function: Callable[[Work], Result], work: Sequence[Work]
@@ -28,7 +35,9 @@ class Executor(Protocol):
 
 
 class Serial:
-    """One piece after the other, in this process."""
+    """One piece after the other, in this process; kernels may use all processors."""
+
+    processes = False
 
     def map(
         self, function: Callable[[Work], Result], work: Sequence[Work]
@@ -38,6 +47,32 @@ class Serial:
             yield function(piece)
 
 
+class Threads:
+    """Threads of this process, one per core: for work that leaves Python's lock alone."""
+
+    processes = False
+
+    def __init__(self, workers: int | None = None) -> None:
+        self.workers = workers or cores()
+
+    def map(
+        self, function: Callable[[Work], Result], work: Sequence[Work]
+    ) -> Generator[Result, None, None]:
+        """Yield results as they come; on an error, let the open ones finish and begin no other."""
+        share = max(1, self.workers // max(1, min(self.workers, len(work))))
+
+        def alone(piece: Work) -> Result:
+            with limited(share):
+                return function(piece)
+
+        pool = ThreadPoolExecutor(self.workers)
+        try:
+            for done in as_completed([pool.submit(alone, piece) for piece in work]):
+                yield done.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
 class Processes:
     """Spawned processes, one per core, each with a pipe of its own.
 
@@ -45,8 +80,10 @@ class Processes:
     their pipe and leave (a pool of the standard library would wait for ever in both cases).
     """
 
+    processes = True
+
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = workers or _cores()
+        self.workers = workers or cores()
 
     def map(
         self, function: Callable[[Work], Result], work: Sequence[Work]
@@ -60,7 +97,9 @@ class Processes:
                 for _ in range(min(self.workers, len(work))):
                     mine, theirs = context.Pipe()
                     worker: BaseProcess = context.Process(
-                        target=_serve, args=(function, theirs), daemon=True
+                        target=_serve,
+                        args=(function, theirs, max(1, cores() // self.workers)),
+                        daemon=True,
                     )
                     worker.start()
                     theirs.close()
@@ -83,9 +122,9 @@ class Processes:
                 worker.join()
 
 
-def _serve(function: Callable[[Any], Any], pieces: Connection) -> None:
+def _serve(function: Callable[[Any], Any], pieces: Connection, threads: int) -> None:
     """What a worker does until the pipe ends. Any: the executor knows nothing of the work."""
-    with suppress(EOFError, OSError):
+    with limited(threads), suppress(EOFError, OSError):
         while True:
             piece = pieces.recv()
             try:
@@ -140,10 +179,8 @@ def _no_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-EXECUTORS: dict[str, Callable[[], Executor]] = {"serial": Serial, "processes": Processes}
+EXECUTORS: dict[str, Callable[[], Executor]] = {
+    "serial": Serial,
+    "threads": Threads,
+    "processes": Processes,
+}

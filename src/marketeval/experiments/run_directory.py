@@ -53,6 +53,7 @@ class Manifest(BaseModel):
     family: str
     version: str
     engine: str
+    keep: Literal["log", "metrics"] = "log"
     seeds: str
     status: Literal["running", "finished", "failed"] = "running"
     reason: str = ""
@@ -121,6 +122,11 @@ class RunDirectory:
         declared = {one.name: one for one in family.KINDS}
         if kind not in declared:
             raise UnknownNameError("event", kind, declared)
+        if self.manifest.keep == "metrics" and declared[kind] not in family.SHARED:
+            raise UsageError(
+                f"{self.path} was run with --keep metrics and has no events; its metrics are in "
+                "metrics.parquet; for others run it with --keep log"
+            )
         parts = self._parts(kind)
         if not parts:
             return empty_frame(declared[kind]).lazy()
@@ -131,6 +137,8 @@ class RunDirectory:
 
     def batches(self, kind: str, names: Sequence[str]) -> Iterator[dict[str, Values]]:
         """Some columns of a kind as numpy arrays, part by part in row order."""
+        if self.manifest.keep == "metrics":
+            self.scan(kind)
         for part in self._parts(kind):
             table = pl.read_parquet(part, columns=list(names))
             yield {name: as_array(table[name]) for name in names}

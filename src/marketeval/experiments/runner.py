@@ -5,22 +5,23 @@ from __future__ import annotations
 import contextlib
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Literal
+
+import polars as pl
 
 import marketeval
 from marketeval.core.errors import MarketevalError, RunError, ScenarioError, UsageError
 from marketeval.core.log import EventLog
 from marketeval.experiments import live
 from marketeval.experiments.assembly import assemble
-from marketeval.experiments.engines import Engine, engine_for, play_all, playable
-from marketeval.experiments.executors import Executor, Processes, Serial
+from marketeval.experiments.engines import Engine, engine_for
+from marketeval.experiments.executors import Executor, Processes, Serial, Threads
 from marketeval.experiments.experiment import Experiment
 from marketeval.experiments.live import Asking, is_live
+from marketeval.experiments.pieces import Keep, Piece, metrics_of, played
 from marketeval.experiments.run_directory import (
     Manifest,
     PartSink,
@@ -40,7 +41,6 @@ from marketeval.experiments.scenario import (
     Tree,
     check,
     parse_seeds,
-    parse_yaml,
     with_overrides,
 )
 from marketeval.markets.information.market import InformationMarket
@@ -48,18 +48,7 @@ from marketeval.metrics.base import evaluate, parse_metric
 
 Progress = Callable[[float, int], None]  # episodes done, in part too; episodes in all
 UNITS = 16  # pieces an arm is cut into; a function of nothing, so that parts are alike everywhere
-LARGEST_UNIT = 250  # seeds
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Some seeds of one arm, played into that arm's folder."""
-
-    path: Path
-    number: int
-    seeds: Sequence[int]
-    data: tuple[tuple[str, str], ...]  # the file hashes that were checked
-    engine: Literal["general", "compiled"]
+LARGEST_UNIT = {"log": 250, "metrics": 1000}  # seeds
 
 
 def arms_of(tree: Tree) -> dict[str, Experiment]:
@@ -99,6 +88,7 @@ def run(
     force: bool = False,
     resume: bool = False,
     engine: Engine = "auto",
+    keep: Keep = "log",
     asking: Asking | None = None,
     progress: Progress | None = None,
 ) -> RunDirectory:
@@ -106,7 +96,9 @@ def run(
 
     Everything is checked before anything is written. `asking` bounds what models may be asked;
     where somebody is asked, the episodes share one event loop instead of the executor. Without an
-    executor, little work is done in this process and much of it by several.
+    executor, the compiled engine works on threads of this process, and whatever may run somebody
+    else's code in processes. With `keep="metrics"` the events are thrown away once the metrics of
+    their seeds are computed.
 
     Raises
     ------
@@ -121,14 +113,20 @@ def run(
             stage.check(arm)
     if seeds is None:
         seeds = parse_seeds(arms[""].scenario.seeds)
+    if keep == "metrics" and any(is_live(arm) for arm in arms.values()):
+        raise UsageError(
+            "expected --keep log: what models and people answered is kept with its log"
+        )
     wanted, resume = resume, resume and (out / "manifest.json").is_file()
     if not resume:
         check_room(out, force=force, resume=wanted)
     with held(out):
         done = {
-            name: _units_of(_folder(out, name), arm, seeds) for name, arm in arms.items() if resume
+            name: _units_of(_folder(out, name), arm, seeds, keep)
+            for name, arm in arms.items()
+            if resume
         }
-        session = _Session(out, arms, engines, seeds, done, progress)
+        session = _Session(out, arms, engines, seeds, done, progress, keep)
         if any(is_live(arm) for arm in arms.values()) or stage is not None:
             session.play_live(asking or Asking(), resume=resume)
         else:
@@ -137,16 +135,16 @@ def run(
 
 
 def _fitting(arms: Mapping[str, Experiment], engines: Mapping[str, str], seeds: int) -> Executor:
-    """This process where starting others takes longer than the work itself: about a second.
+    """Threads for the compiled engine, none for little work: starting them takes longer then.
 
-    Only for the compiled engine: whatever may run somebody else's code runs in processes.
+    Whatever may run somebody else's code runs in processes.
     """
     interactions = 0
     for name, arm in arms.items():
         if engines[name] != "compiled" or not isinstance(arm.market, InformationMarket):
             return Processes()
         interactions += seeds * arm.market.spec.horizon * arm.market.spec.users.per_step
-    return Serial() if interactions < 500_000 else Processes()
+    return Serial() if seeds == 1 or interactions < 500_000 else Threads()
 
 
 class _Session:
@@ -160,9 +158,11 @@ class _Session:
         seeds: Sequence[int],
         done: Mapping[str, tuple[Unit, ...]],
         progress: Progress | None,
+        keep: Keep,
     ) -> None:
         self.out, self.arms, self.engines, self.seeds, self.done = out, arms, engines, seeds, done
         self.unfinished = [name for name in arms if not (done and _is_finished(_folder(out, name)))]
+        self.keep = keep
         self._progress = progress or (lambda done, total: None)
         self._units = {_folder(out, name): list(done.get(name, ())) for name in arms}
         self._parts: dict[tuple[Path, int], float] = {}  # of the episodes under way
@@ -173,10 +173,10 @@ class _Session:
         with self._told():
             self._begin(resume=resume)
             pieces = [piece for _, piece in self._pieces()]
-            if pieces and pieces[0].engine == "compiled":
+            if len(pieces) > 1 and pieces[0].engine == "compiled" and executor.processes:
                 # Here, so that the kernel is compiled once; no code but our own is run.
-                self._take(*_played(pieces.pop(0)))
-            with contextlib.closing(executor.map(_played, pieces)) as results:
+                self._take(*played(pieces.pop(0)))
+            with contextlib.closing(executor.map(played, pieces)) as results:
                 for path, unit in results:
                     self._take(path, unit)
             self._end()
@@ -225,7 +225,8 @@ class _Session:
         self._begun = True
         for name in self.unfinished:
             path = _folder(self.out, name)
-            _open(path, self.arms[name], self.engines[name], self.seeds, self.done.get(name, ()))
+            done = self.done.get(name, ())
+            _open(path, self.arms[name], self.engines[name], self.seeds, done, self.keep)
         self._told_progress()
 
     def _end(self) -> None:
@@ -235,10 +236,20 @@ class _Session:
     def _pieces(self) -> list[tuple[str, Piece]]:
         """What is left to play, with the arm it belongs to."""
         return [
-            (name, Piece(path, number, tuple(part), tuple(arm.hashes.items()), self.engines[name]))
+            (
+                name,
+                Piece(
+                    path,
+                    number,
+                    tuple(part),
+                    tuple(arm.hashes.items()),
+                    self.engines[name],
+                    self.keep,
+                ),
+            )
             for name, arm in self.arms.items()
             for path in [_folder(self.out, name)]
-            for number, part in enumerate(cut(self.seeds))
+            for number, part in enumerate(cut(self.seeds, self.keep))
             if number not in {unit.number for unit in self._units[path]}
         ]
 
@@ -281,27 +292,9 @@ class _Session:
             ) from error
 
 
-def play_piece(piece: Piece) -> Unit:
-    """Play some seeds of an arm and write their events; a pure function of the run's scenario."""
-    text = (piece.path / "scenario.yaml").read_text("utf-8")
-    experiment = _experiment(text, piece.data)
-    sink = PartSink(piece.path, piece.number)
-    log = EventLog(experiment.market.events, sink=sink)
-    market, seats = playable(experiment, piece.engine)
-    play_all(market, seats, piece.seeds, log)
-    log.close()
-    return Unit(
-        number=piece.number, digests=log.digests, shared=log.shared_digest, events=sink.rows
-    )
-
-
-def _played(piece: Piece) -> tuple[Path, Unit]:
-    return piece.path, play_piece(piece)
-
-
-def cut(seeds: Sequence[int]) -> list[Sequence[int]]:
+def cut(seeds: Sequence[int], keep: Keep = "log") -> list[Sequence[int]]:
     """The seeds in chunks of equal size, the same for the same seeds wherever they are played."""
-    size = max(1, min(LARGEST_UNIT, -(-len(seeds) // UNITS)))
+    size = max(1, min(LARGEST_UNIT[keep], -(-len(seeds) // UNITS)))
     return [seeds[start : start + size] for start in range(0, len(seeds), size)]
 
 
@@ -309,16 +302,13 @@ def _folder(out: Path, arm: str) -> Path:
     return out / "controls" / arm if arm else out
 
 
-@lru_cache(maxsize=8)
-def _experiment(text: str, data: tuple[tuple[str, str], ...]) -> Experiment:
-    experiment = assemble(check(parse_yaml(text, "scenario.yaml")))
-    if tuple(experiment.hashes.items()) != data:
-        raise RunError("the tables of answers changed while the run was under way")
-    return experiment
-
-
 def _open(
-    path: Path, arm: Experiment, engine: str, seeds: Sequence[int], done: Sequence[Unit]
+    path: Path,
+    arm: Experiment,
+    engine: str,
+    seeds: Sequence[int],
+    done: Sequence[Unit],
+    keep: Keep,
 ) -> None:
     path.mkdir(parents=True, exist_ok=True)
     now = datetime.now(UTC).isoformat(timespec="seconds")
@@ -334,6 +324,7 @@ def _open(
             family=scenario.family,
             version=marketeval.__version__,
             engine=engine,
+            keep=keep,
             seeds=seeds_text(seeds),
             data=dict(arm.hashes),
             python=platform.python_version(),
@@ -348,15 +339,23 @@ def _open(
 def _close(path: Path) -> None:
     """Compute the metrics over the whole log and mark the run as finished."""
     run = RunDirectory(path)
-    metrics = evaluate(run, [parse_metric(text) for text in run.scenario.metrics])
-    write_table(path / "metrics.parquet", metrics)
     units = run.manifest.units
+    if run.manifest.keep == "metrics":
+        tables = [pl.read_parquet(metrics_of(path, unit.number)) for unit in units]
+        metrics = pl.concat(
+            one.filter(pl.col("metric") == str(metric))
+            for metric in map(parse_metric, dict.fromkeys(run.scenario.metrics))
+            for one in tables
+        )
+    else:
+        metrics = evaluate(run, [parse_metric(text) for text in run.scenario.metrics])
+    write_table(path / "metrics.parquet", metrics)
     _mark(
         path,
         status="finished",
         ended=datetime.now(UTC).isoformat(timespec="seconds"),
         events=sum(unit.events for unit in units),
-        log_digest=digest_of(units),
+        log_digest=digest_of(units) if run.manifest.keep == "log" else "",
         reason="",
     )
 
@@ -369,7 +368,7 @@ def _is_finished(path: Path) -> bool:
     return (path / "manifest.json").is_file() and RunDirectory(path).manifest.status == "finished"
 
 
-def _units_of(path: Path, arm: Experiment, seeds: Sequence[int]) -> tuple[Unit, ...]:
+def _units_of(path: Path, arm: Experiment, seeds: Sequence[int], keep: Keep) -> tuple[Unit, ...]:
     """What an earlier run of the very same scenario and seeds has finished."""
     if not all((path / name).is_file() for name in ("manifest.json", "scenario.yaml")):
         return ()
@@ -380,6 +379,8 @@ def _units_of(path: Path, arm: Experiment, seeds: Sequence[int]) -> tuple[Unit, 
             f"{path} holds a run of another scenario or other data, so it cannot be resumed; "
             "choose another --out, or --force to replace it"
         )
+    if earlier.manifest.keep != keep:
+        raise UsageError(f"{path} was started with --keep {earlier.manifest.keep}; resume it so")
     if earlier.manifest.seeds != seeds_text(seeds):
         raise UsageError(
             f"{path} was started with seeds {earlier.manifest.seeds}, not {seeds_text(seeds)}; "

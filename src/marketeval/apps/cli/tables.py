@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import polars as pl
 
+    from marketeval.experiments.run_directory import RunDirectory
+
 FORMATS = ("table", "csv", "json")
 
 
@@ -19,6 +21,24 @@ def show(table: pl.DataFrame, format_: str) -> str:
         return table.write_json()
     shown = table.drop([name for name in table.columns if table[name].null_count() == table.height])
     return aligned(shown.columns, [[_cell(one) for one in row] for row in shown.iter_rows()])
+
+
+def metric_tables(run: RunDirectory) -> str:
+    """The means of a run's metrics, and what differs from each control, with intervals."""
+    from marketeval.experiments.compare import compare
+    from marketeval.metrics.resampling import summarise
+
+    parts = [show(_pooled(summarise(run.metrics())), "table")]
+    for name, control in run.controls.items():
+        parts += [f"minus {name}, paired by seed", show(_pooled(compare(run, control)), "table")]
+    return "\n\n".join(parts)
+
+
+def _pooled(summary: pl.DataFrame) -> pl.DataFrame:
+    """Without series: they are for pictures."""
+    import polars as pl
+
+    return summary.filter(pl.col("step").is_null())
 
 
 def aligned(head: list[str], rows: list[list[str]]) -> str:

@@ -33,9 +33,12 @@ def command(
     engine: Annotated[str, typer.Option(help="auto, general or compiled; the log is the same.")] = (
         "auto"
     ),
-    executor: Annotated[str, typer.Option(help="Who does the work: auto, serial or processes.")] = (
-        "auto"
-    ),
+    executor: Annotated[
+        str, typer.Option(help="Who does the work: auto, serial, threads, processes or ray.")
+    ] = "auto",
+    keep: Annotated[
+        str, typer.Option(help="log, or metrics: throw the events away once these are computed.")
+    ] = "log",
     replay_only: Annotated[
         bool, typer.Option("--replay-only", help="Ask no model: recorded calls only.")
     ] = False,
@@ -62,16 +65,20 @@ def command(
     """Play a scenario and its controls over many seeds, and report with intervals."""
     from marketeval.apps.cli.inputs import scenario_tree
     from marketeval.apps.cli.progress import bar, say, used
+    from marketeval.apps.cli.tables import metric_tables
     from marketeval.apps.report.terminal import terminal_tables
     from marketeval.core.errors import UnknownNameError, UsageError
     from marketeval.experiments.engines import ENGINES
     from marketeval.experiments.executors import EXECUTORS
     from marketeval.experiments.live import Asking
+    from marketeval.experiments.pieces import KEEPS
     from marketeval.experiments.runner import run
     from marketeval.experiments.scenario import check, parse_seeds
 
     if engine not in ENGINES:
         raise UnknownNameError("engine", engine, ENGINES)
+    if keep not in KEEPS:
+        raise UnknownNameError("keep", keep, KEEPS)
     if executor not in ("auto", *EXECUTORS):
         raise UnknownNameError("executor", executor, ("auto", *EXECUTORS))
     if force and resume:
@@ -114,6 +121,7 @@ def command(
                 where,
                 executor=None if executor == "auto" else EXECUTORS[executor](),
                 engine=engine,
+                keep=keep,
                 asking=asking,
                 seeds=None if seeds is None else parse_seeds(seeds),
                 force=force,
@@ -126,7 +134,11 @@ def command(
         say(line)
     for line in used(asking.tallies):
         say(line)
-    typer.echo(terminal_tables(done))
+    if keep == "metrics":
+        typer.echo(metric_tables(done))
+        report = False
+    else:
+        typer.echo(terminal_tables(done))
     if report:
         from marketeval.apps.report.page import write_report
 
