@@ -38,7 +38,7 @@ def misbehave(number: int) -> int:
     return number
 
 
-@pytest.mark.parametrize("name", EXECUTORS)
+@pytest.mark.parametrize("name", ["serial", "threads", "processes"])
 def test_every_piece_is_done_once(name: str) -> None:
     assert sorted(EXECUTORS[name]().map(double, range(20))) == list(range(0, 40, 2))
     assert list(EXECUTORS[name]().map(double, [])) == []

@@ -179,8 +179,15 @@ def _no_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
+def _ray() -> Executor:
+    from marketeval.experiments.cluster import Ray
+
+    return Ray()
+
+
 EXECUTORS: dict[str, Callable[[], Executor]] = {
     "serial": Serial,
     "threads": Threads,
     "processes": Processes,
+    "ray": _ray,
 }

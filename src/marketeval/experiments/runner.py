@@ -113,7 +113,7 @@ def run(
             stage.check(arm)
     if seeds is None:
         seeds = parse_seeds(arms[""].scenario.seeds)
-    if keep == "metrics" and any(is_live(arm) for arm in arms.values()):
+    if keep == "metrics" and (stage is not None or any(map(is_live, arms.values()))):
         raise UsageError(
             "expected --keep log: what models and people answered is kept with its log"
         )

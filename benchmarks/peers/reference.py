@@ -1,0 +1,97 @@
+"""The minimal market of `bare.py` on the package marketplace-eval 0.1.0, with its log in memory.
+
+Models and judge are replaced by ones that answer at once, right at the rates of the paper's
+Table 1.
+
+    python reference.py CONFIG QUESTIONS USERS PER_STEP STEPS     prints the CPU seconds of the run
+
+CONFIG is the package's simple_qa_simulation.yaml, QUESTIONS its file of 500 questions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+import io
+import random
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+for heavy in ("torch", "faiss", "transformers", "sentence_transformers"):
+    module = ModuleType(heavy)
+    module.AutoModel = module.AutoTokenizer = module.Tensor = object  # type: ignore[attr-defined]
+    sys.modules[heavy] = module
+
+import yaml  # noqa: E402
+from marketplace_eval.agents import generator_agent, llm_judge_agent  # noqa: E402
+from marketplace_eval.system.system import System  # noqa: E402
+from marketplace_eval.system.types import JudgeFeedback  # noqa: E402
+
+RATES = (0.1683, 0.6024, 0.4251, 0.1442, 0.2759, 0.2774, 0.1921)
+models: dict[str, float] = {}
+
+
+class Coin:
+    """Answers A, right, at the rate of its model."""
+
+    def __init__(self, rate: float) -> None:
+        self.rate = rate
+
+    async def generate(self, prompt: str, **_: Any) -> str:
+        await asyncio.sleep(0)
+        return "A" if random.random() < self.rate else "B"
+
+
+class Echo:
+    async def generate(self, prompt: str, **_: Any) -> str:
+        await asyncio.sleep(0)
+        return prompt
+
+
+@llm_judge_agent.register_judge("simple_qa")
+class Judge(llm_judge_agent.LLMJudgeAgent):
+    def format_prompt(self, *, generation: Any, user_query: Any = None) -> str:
+        return str(generation.answer)
+
+    def parse_llm_response(self, response: str) -> float:
+        return 1.0 if response == "A" else -1.0
+
+    def build_judge_feedback(
+        self, *, score: float, raw_response: str, generation: Any, user_query: Any = None
+    ) -> JudgeFeedback:
+        return JudgeFeedback(
+            score=score, rationale="", retriever_scores={}, generator_feedback={"grade": "-"}
+        )
+
+
+generator_agent.create_llm_client = lambda config: Coin(
+    models.setdefault(config["model_id"], RATES[len(models) % 7])
+)
+llm_judge_agent.create_llm_client = lambda config: Echo()
+
+
+def seconds(config: Path, questions: Path, users: int, per_step: int, steps: int) -> float:
+    tree = copy.deepcopy(yaml.safe_load(config.read_text("utf-8")))
+    for node in tree["graph"]["nodes"]:
+        node.pop("introduce_from", None)
+    tree["simulation"].update(seed=1, horizon=steps)
+    tree["simulation"].update(total_num_users=users, users_per_step=per_step)
+    tree["users"]["user_data_source"] = str(questions)
+    with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+        path = Path(folder) / "config.yaml"
+        path.write_text(yaml.safe_dump(tree, sort_keys=False), "utf-8")
+        system = System()
+        system.initialize_from_config(path)
+        system.initialize()
+        start = time.process_time()
+        system.run()
+        return time.process_time() - start
+
+
+if __name__ == "__main__":
+    print(seconds(Path(sys.argv[1]), Path(sys.argv[2]), *map(int, sys.argv[3:6])))

@@ -1,0 +1,250 @@
+"""A grid of scenarios: every combination of some values is a run of its own over the same seeds.
+
+SWEEP/sweep.json             the grid, the seeds, and the cells
+SWEEP/cells/NAME/            a cell: a run directory
+SWEEP/effects.parquet        a row per cell and metric: mean over seeds, or effect on a control
+
+A cell takes its name only once it is finished, so one that is there need not be played again, and
+one whose worker died may be played by another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import json
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from marketeval.core.errors import DataError, UsageError
+from marketeval.experiments.compare import compare
+from marketeval.experiments.engines import Engine, engine_for
+from marketeval.experiments.executors import Executor, Serial
+from marketeval.experiments.live import is_live
+from marketeval.experiments.pieces import Keep
+from marketeval.experiments.run_directory import RunDirectory, held, scenario_text, write_text
+from marketeval.experiments.runner import arms_of, run, seeds_text
+from marketeval.experiments.scenario import Tree, check, parse_seeds, parse_value, with_overrides
+from marketeval.metrics.resampling import summarise
+
+Grid = Mapping[str, Sequence[Any]]  # any: values as in a scenario's YAML
+HALF = ".half-"
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One combination of the grid's values, and the tree of its scenario."""
+
+    values: tuple[tuple[str, Any], ...]  # any: as in `Grid`
+    tree: Tree
+    path: Path
+    seeds: tuple[int, ...]
+    engine: Engine
+    keep: Keep
+
+
+def parse_grid(texts: Sequence[str], tree: Tree) -> dict[str, list[Any]]:
+    """`key=a,b,c` per text; a key may be the last part of one under `market`, such as epsilon.
+
+    Raises UsageError for a key that is not there, or twice, or without values.
+    """
+    grid: dict[str, list[Any]] = {}
+    for text in texts:
+        key, equals, values = text.partition("=")
+        if not equals or not key.strip() or not values.strip():
+            raise UsageError(f"expected --grid KEY=VALUE,VALUE,..., got '{text}'")
+        name = _whole_key(key.strip(), tree)
+        listed = parse_value(f"[{values}]")
+        if not isinstance(listed, list):
+            listed = values.split(",")
+        distinct = list({json.dumps(one, sort_keys=True): one for one in listed}.values())
+        if name in grid:
+            raise UsageError(f"expected each key of the grid once, got '{name}' twice")
+        grid[name] = distinct
+    if not grid:
+        raise UsageError("expected at least one --grid KEY=VALUE,VALUE,...")
+    return grid
+
+
+def cells_of(
+    tree: Tree, grid: Grid, out: Path, *, seeds: Sequence[int], engine: Engine, keep: Keep
+) -> list[Cell]:
+    """All cells of a grid, in its order, each checked.
+
+    Raises UsageError, naming the cell, for one that cannot be played.
+    """
+    cells = []
+    for values in itertools.product(*grid.values()):
+        pairs = tuple(zip(grid, values, strict=True))
+        told = ",".join(f"{key.rpartition('.')[2]}={value}" for key, value in pairs)
+        try:
+            changed = with_overrides(tree, dict(pairs))
+            arms = arms_of(changed)
+            for arm in arms.values():
+                engine_for(arm, engine)
+        except UsageError as error:
+            raise UsageError(f"cell {told}: {error}") from None
+        if any(is_live(arm) for arm in arms.values()):
+            raise UsageError(
+                "a sweep plays seats that ask nobody; run scenarios with models or people one by "
+                "one with marketeval run"
+            )
+        cells.append(
+            Cell(pairs, changed, out / "cells" / _folder(told, pairs), tuple(seeds), engine, keep)
+        )
+    return cells
+
+
+def sweep(
+    tree: Tree,
+    grid: Grid,
+    out: Path,
+    *,
+    seeds: Sequence[int] | None = None,
+    executor: Executor | None = None,
+    engine: Engine = "auto",
+    keep: Keep = "metrics",
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> pl.DataFrame:
+    """Play every cell that is not finished; the effects of all, as in SWEEP/effects.parquet.
+
+    Raises UsageError before anything is written if a cell cannot be played, or if the folder holds
+    something else.
+    """
+    scenario = check(tree)
+    if seeds is None:
+        seeds = parse_seeds(scenario.seeds)
+    cells = cells_of(tree, grid, out, seeds=seeds, engine=engine, keep=keep)
+    _check_folder(out)
+    finished = [cell for cell in cells if _is_finished(cell)]
+    waiting = [cell for cell in cells if cell not in finished]
+    with held(out):
+        _clear_halves(out)
+        told = {
+            "scenario": scenario.name,
+            "seeds": seeds_text(seeds),
+            "grid": {key: list(values) for key, values in grid.items()},
+            "cells": [cell.path.name for cell in cells],
+        }
+        write_text(out / "sweep.json", json.dumps(told, indent=1) + "\n")
+        progress(len(finished), len(cells))
+        with contextlib.closing((executor or Serial()).map(play_cell, waiting)) as results:
+            for count, _ in enumerate(results, len(finished) + 1):
+                progress(count, len(cells))
+        _clear_halves(out)  # of workers that died
+        effects = pl.concat(_effects(cells), how="vertical_relaxed")
+        effects.write_parquet(out / "effects.parquet")
+    return effects
+
+
+def _clear_halves(out: Path) -> None:
+    for half in (out / "cells").glob(f"{HALF}*"):
+        shutil.rmtree(half, ignore_errors=True)
+
+
+def play_cell(cell: Cell) -> str:
+    """Play a cell in a place of its own, and give it its name at the end; a pure function."""
+    if _is_finished(cell):
+        return cell.path.name
+    half = cell.path.with_name(f"{HALF}{cell.path.name}-{os.getpid()}-{uuid.uuid4().hex[:8]}")
+    try:
+        run(
+            cell.tree, half, executor=Serial(), seeds=cell.seeds, engine=cell.engine, keep=cell.keep
+        )
+        with contextlib.suppress(OSError):  # another was as quick, with the same result
+            half.rename(cell.path)
+    finally:
+        shutil.rmtree(half, ignore_errors=True)
+    return cell.path.name
+
+
+def _is_finished(cell: Cell) -> bool:
+    """Whether the cell is there; a refusal if what is there is another one."""
+    if not cell.path.exists():
+        return False
+    there = RunDirectory(cell.path)
+    mine = scenario_text(arms_of(cell.tree)[""].scenario)
+    same = scenario_text(there.scenario) == mine and there.manifest.keep == cell.keep
+    if not same or there.manifest.seeds != seeds_text(cell.seeds):
+        raise UsageError(
+            f"{cell.path} holds a cell of another scenario, other seeds or another --keep; choose "
+            "another --out"
+        )
+    return there.manifest.status == "finished"
+
+
+def _effects(cells: Sequence[Cell]) -> Iterator[pl.DataFrame]:
+    """Mean over seeds of each metric of each cell, and its difference from each control."""
+    for cell in cells:
+        there = RunDirectory(cell.path)
+        tables = {"": summarise(there.metrics())}
+        tables |= {name: compare(there, control) for name, control in there.controls.items()}
+        for name, table in tables.items():
+            values = [
+                pl.lit(value if _is_plain(value) else json.dumps(value)).cast(pl.String).alias(key)
+                for key, value in cell.values
+            ]
+            yield table.filter(pl.col("step").is_null()).select(
+                *values, pl.lit(name).alias("minus"), pl.exclude("step")
+            )
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, (str, int, float)) and not isinstance(value, bool)
+
+
+def _check_folder(out: Path) -> None:
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"the output {out} is a file; choose another --out")
+    inside = {one.name for one in out.iterdir()} if out.exists() else set()
+    if inside - {".lock"} and "sweep.json" not in inside:
+        raise UsageError(f"the folder {out} is in use and holds no sweep; choose another --out")
+
+
+def _whole_key(key: str, tree: Tree) -> str:
+    """The key itself, or the one of the market that ends like it."""
+    if "." in key or key in tree:
+        return key
+    leaves = _leaves(check(tree).market.model_dump(), "market")
+    found = [one for one in leaves if one.rpartition(".")[2] == key]
+    if len(found) != 1:
+        raise UsageError(
+            f"expected a key of the scenario such as market.horizon, got '{key}', which "
+            + (f"could be {' or '.join(found)}" if found else "is not in its market")
+        )
+    return found[0]
+
+
+def _leaves(tree: Mapping[str, Any], prefix: str) -> list[str]:
+    names = []
+    for key, value in tree.items():
+        name = f"{prefix}.{key}"
+        names += _leaves(value, name) if isinstance(value, dict) and value else [name]
+    return names
+
+
+def _folder(told: str, pairs: Sequence[tuple[str, Any]]) -> str:
+    """A name for a cell's folder, which says its values and is its own."""
+    safe = re.sub(r"[^\w=.,+-]", "_", told)
+    names = {key.rpartition(".")[2] for key, _ in pairs}
+    if safe == told and len(safe) <= 80 and len(names) == len(pairs):
+        return safe
+    whole = json.dumps(pairs, sort_keys=True, default=str)
+    return f"{safe[:80]}-{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
+
+
+def read_sweep(path: Path) -> tuple[dict[str, Any], pl.DataFrame]:
+    """What a sweep's folder says of itself, and its effects."""
+    if not (path / "effects.parquet").is_file():
+        raise DataError(f"{path} is no finished sweep: expected an effects.parquet in it")
+    told: dict[str, Any] = json.loads((path / "sweep.json").read_text("utf-8"))
+    return told, pl.read_parquet(path / "effects.parquet")

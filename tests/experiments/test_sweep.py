@@ -1,0 +1,94 @@
+"""A grid of scenarios: its cells are runs, finished ones are kept, and effects are theirs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from marketeval.core.errors import UsageError
+from marketeval.experiments.compare import compare
+from marketeval.experiments.executors import Processes, Serial
+from marketeval.experiments.run_directory import RunDirectory
+from marketeval.experiments.runner import run
+from marketeval.experiments.scenario import Tree, with_overrides
+from marketeval.experiments.sweep import parse_grid, sweep
+
+GRID = {"market.choice.epsilon": [0.1, 0.4], "market.users.population": [5, 20]}
+SEEDS = list(range(1, 5))
+
+
+def test_a_cell_is_the_run_of_its_values_and_its_effect_the_paired_one(
+    tree: Tree, tmp_path: Path
+) -> None:
+    tree["metrics"] = ["HHI", "MarketShare"]
+    effects = sweep(tree, GRID, tmp_path / "sweep", seeds=SEEDS)
+    changes = {"market.choice.epsilon": 0.4, "market.users.population": 5}
+    alone = run(with_overrides(tree, changes), tmp_path / "alone", seeds=SEEDS, executor=Serial())
+
+    cell = RunDirectory(tmp_path / "sweep" / "cells" / "epsilon=0.4,population=5")
+    assert cell.metrics().equals(alone.metrics())
+    here = effects.filter(
+        (pl.col("market.choice.epsilon") == "0.4") & (pl.col("market.users.population") == "5")
+    )
+    paired = compare(alone, alone.controls["no-entry"]).select("mean", "low", "high")
+    assert here.filter(minus="no-entry").select("mean", "low", "high").equals(paired)
+    assert effects.height == 4 * here.height
+
+
+def test_finished_cells_are_not_played_again_and_a_grid_may_grow(
+    tree: Tree, tmp_path: Path
+) -> None:
+    told: list[tuple[int, int]] = []
+    first = {**GRID, "market.choice.epsilon": [0.1]}
+    sweep(tree, first, tmp_path, seeds=SEEDS)
+    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "cells").rglob("*.parquet")}
+    sweep(
+        tree, GRID, tmp_path, seeds=SEEDS, progress=lambda done, total: told.append((done, total))
+    )
+    assert told == [(2, 4), (3, 4), (4, 4)]
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert len(json.loads((tmp_path / "sweep.json").read_text())["cells"]) == 4
+
+
+def test_processes_and_this_one_give_the_same_bytes(tree: Tree, tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    sweep(tree, GRID, one, seeds=SEEDS, keep="log")
+    sweep(tree, GRID, two, seeds=SEEDS, keep="log", executor=Processes(2))
+    tables = sorted(path.relative_to(one) for path in one.rglob("*.parquet"))
+    assert tables == sorted(path.relative_to(two) for path in two.rglob("*.parquet"))
+    for table in tables:
+        assert (one / table).read_bytes() == (two / table).read_bytes(), table
+
+
+@pytest.mark.parametrize(
+    ("grid", "words"),
+    [
+        ([], "at least one --grid"),
+        (["epsilon"], "expected --grid KEY=VALUE"),
+        (["epsilon="], "expected --grid KEY=VALUE"),
+        (["epsilno=1,2"], "'epsilno', which is not in its market"),
+        (["epsilon=0.1", "market.choice.epsilon=0.2"], "each key of the grid once"),
+        (["epsilon=0.1,2"], "cell epsilon=2: market.choice.epsilon: .*less than or equal to 1"),
+    ],
+)
+def test_a_grid_that_cannot_be_is_refused_and_nothing_written(
+    tree: Tree, tmp_path: Path, grid: list[str], words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        sweep(tree, parse_grid(grid, tree), tmp_path / "out", seeds=SEEDS)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_of_something_else_and_another_sweeps_cells_are_left_alone(
+    tree: Tree, tmp_path: Path
+) -> None:
+    sweep(tree, GRID, tmp_path / "out", seeds=SEEDS)
+    with pytest.raises(UsageError, match="other seeds"):
+        sweep(tree, GRID, tmp_path / "out", seeds=[9])
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "letter.txt").write_text("dear")
+    with pytest.raises(UsageError, match="holds no sweep"):
+        sweep(tree, GRID, tmp_path / "used", seeds=SEEDS)

@@ -1,0 +1,54 @@
+"""What must not get slower: ratios within one run, and what a short command imports."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+HEAVY = ("numpy", "numba", "polars", "pydantic", "altair", "openai", "rich.console")
+
+
+def load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from marketeval.apps.cli.main import run; run(['--help']);"
+        f"print(*[name for name in {HEAVY!r} if name in sys.modules], sep=',')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == ""
+
+
+def test_a_thread_plays_at_least_a_fifth_of_what_a_bare_kernel_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    speed = load("speed", monkeypatch)
+    size = (1000, 1000, 50)
+    run = speed.ours(*size, log=False)
+    run(), speed.bare.seconds(10, 5, 10)  # compiled
+    pairs = [(run(), speed.bare.seconds(*size)) for _ in range(7)]
+    assert min(mine / bare for mine, bare in pairs) < 5
+
+
+def test_a_log_in_memory_costs_less_than_four_times_the_market_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    speed = load("speed", monkeypatch)
+    size = (1000, 1000, 50)
+    alone, logged = speed.ours(*size, log=False), speed.ours(*size)
+    alone(), logged()
+    assert min(logged() / alone() for _ in range(7)) < 4
