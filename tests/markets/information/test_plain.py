@@ -107,6 +107,11 @@ def test_a_large_market_is_the_same_on_one_thread_and_on_two(threads: int) -> No
     world = a_world({"kimi": 0.4, "qwen3": 0.6, "aya": 0.2}, horizon=4, users=users, pool=500)
     with limited(threads):
         assert_same(world, 2)
+    for hashed in (True, False):  # rows that are handed over are cut into parts
+        log = EventLog(InformationMarket.events, rows_per_part=50_000, hashed=hashed)
+        compiled_market(world).play_seeds([2], log)
+        rows = rows_of(log, "interaction")
+        assert rows.equals(rows_of(general(world, 2)[0], "interaction"))
 
 
 @pytest.mark.parametrize(
