@@ -134,9 +134,14 @@ class EventLog:
             columns = {name: one() if callable(one) else one for name, one in columns.items()}
             buffer.sums.update(columns, rows)
         columns |= {"seed": self._seed if seeds is None else seeds, "turn": turn}
-        if rows > self._rows_per_part:
-            columns = {name: one() if callable(one) else one for name, one in columns.items()}
-        whole = Part(buffer.columns, columns, rows)
+        if self._behind is None:  # nothing is gained by cutting what stays in memory
+            self._keep(kind, Part(buffer.columns, columns, rows))
+            return
+        whole = Part(
+            buffer.columns,
+            {name: one() if callable(one) else one for name, one in columns.items()},
+            rows,
+        )
         for start in range(0, rows, self._rows_per_part):
             self._keep(kind, whole.slice(start, start + self._rows_per_part))
 

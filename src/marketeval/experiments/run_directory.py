@@ -157,6 +157,9 @@ class RunDirectory:
         return pl.read_parquet(path)
 
 
+LARGE = 1 << 17  # rows of a part that is written quickly
+
+
 class PartSink:
     """Writes the parts of one unit's log under `events/KIND/UNIT-PART.parquet`."""
 
@@ -173,7 +176,7 @@ class PartSink:
         folder = self._path / "events" / kind
         folder.mkdir(parents=True, exist_ok=True)
         target = folder / f"{self._unit:06d}-{number:04d}.parquet"
-        write_table(target, part)
+        write_table(target, part, quickly=part.height >= LARGE)
         self.rows += part.height
 
 
@@ -199,10 +202,13 @@ def whole(path: Path) -> Iterator[Path]:
         raise
 
 
-def write_table(path: Path, table: pl.DataFrame) -> None:
-    """Write a Parquet file as a whole."""
+def write_table(path: Path, table: pl.DataFrame, *, quickly: bool = False) -> None:
+    """Write a Parquet file as a whole; quickly takes half the time and twice the room."""
     with whole(path) as half:
-        table.write_parquet(half)
+        if quickly:
+            table.write_parquet(half, compression="lz4", statistics=False)
+        else:
+            table.write_parquet(half)
 
 
 def write_text(path: Path, text: str) -> None:

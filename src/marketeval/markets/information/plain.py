@@ -182,7 +182,9 @@ def play(plan: Plan, seeds: Sequence[int], *, asked: bool, state: State) -> Iter
     turns = np.zeros(0 if plan.together else rows, np.int32)
     for stage in plan.stages:
         _move(state, stage)
-        most = max(1, AT_ONCE // (episodes * plan.per_step))
+        # Whoever wants the questions writes a log, and has much more to hold at once.
+        at_once = AT_ONCE if episodes > 1 or not asked else AT_ONCE // 2
+        most = max(1, at_once // (episodes * plan.per_step))
         for since in range(stage.start, stage.stop, most):
             steps = min(most, stage.stop - since)
             shape = (episodes, steps, plan.per_step)
