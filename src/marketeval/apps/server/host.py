@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import hashlib
 import logging
 import time
@@ -145,7 +146,12 @@ class Host:
 
     async def start(self) -> str:
         """Rebuild the state from the journal and begin to commit; a word on what was mended."""
-        said = await self._replay()
+        gc.disable()  # everything that is read stays: nothing to be collected while it grows
+        try:
+            said = await self._replay()
+            gc.freeze()
+        finally:
+            gc.enable()
         if self.state.public:
             await self._index("lexical")
         self._notes = await self.store.count_notes()
@@ -364,7 +370,8 @@ class Host:
     def _evolve(self, recorded: Recorded) -> None:
         """Make the change of a line."""
         entry, state = recorded.entry, self.state
-        self._at = max(self._at, recorded.at)
+        if recorded.at > self._at:
+            self._at = recorded.at
         if entry is None:
             state.now = recorded.at // TICK
             return

@@ -40,6 +40,9 @@ def command(
     body_timeout: Annotated[
         float, typer.Option(min=0.1, help="Seconds between two parts of a body.")
     ] = 20.0,
+    longest_wait: Annotated[
+        float, typer.Option(min=0.0, help="Seconds that a request may wait for mail.")
+    ] = 30.0,
 ) -> None:
     """Serve a two-sided marketplace over HTTP until it is stopped."""
     import os
@@ -75,6 +78,7 @@ def command(
             body_within=body_timeout,
             agent_rate=agent_rate or (500.0 if strict else None),
             rate=rate,
+            longest_wait=longest_wait,
         ),
     )
 
