@@ -9,8 +9,8 @@ from __future__ import annotations
 import time
 
 import numpy as np
-import speed
 
+import speed
 from marketeval.core.log import EventLog
 from marketeval.core.threads import limited
 from marketeval.experiments.assembly import assemble

@@ -3,6 +3,7 @@ are served."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import threading
@@ -22,6 +23,8 @@ from real_servers import (
     send,
     text,
 )
+
+from marketeval.adapters.market_client import MarketClient
 
 
 @pytest.fixture
@@ -378,6 +381,45 @@ def test_slow_senders_are_let_go_and_others_served():
                 answer = b""
             assert answer == b"" or b" 408 " in answer
             wire.close()
+
+
+def test_a_head_without_end_is_cut_off():
+    with Served("memory:") as server:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as wire:
+            wire.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n")
+            with contextlib.suppress(OSError):
+                for _ in range(1000):
+                    wire.sendall(b"X-Long: " + b"a" * 1000 + b"\r\n")
+            try:
+                answer = wire.recv(4096)
+            except ConnectionResetError:
+                answer = b"HTTP/1.1 431 (the connection was reset)"
+            assert b" 431 " in answer
+        assert server.ask("GET", "/health").status == 200
+
+
+def test_a_long_inbox_comes_in_pages(tmp_path):
+    with Served(str(tmp_path / "m.sqlite"), "--agent-rate", "1e6", "--rules",
+                "strict,actions_per_tick=null") as server:  # fmt: skip
+        who = {name: f"token-of-{name}-1234" for name in ("customer_1", "business_1")}
+        with MarketClient(server.url, agent="business_1", token=who["business_1"]) as shop:
+            shop.register({"business": TACO["business"]})
+            server.register(ANN, **as_agent(who["customer_1"]))
+
+            def write(part: int) -> None:
+                for number in range(part, 1100, 8):
+                    parameters = send("customer_1", "business_1", text(str(number)))
+                    server.ask("POST", "/v1/actions", parameters, **as_agent(who["customer_1"]))
+
+            threads = [threading.Thread(target=write, args=(part,)) for part in range(8)]
+            for one in threads:
+                one.start()
+            for one in threads:
+                one.join()
+            page = shop.execute({"type": "fetch_messages"})
+            assert (len(page["messages"]), page["has_more"]) == (1000, True)
+            found = {one["message"]["content"] for one in shop.inbox()}
+            assert found == {str(number) for number in range(1100)}
 
 
 def test_connections_beyond_the_limit_are_turned_away():

@@ -191,9 +191,13 @@ class MarketClient(_Shared):
         return found
 
     def inbox(self) -> Sequence[Json]:
-        """All mail, oldest first."""
-        found: Sequence[Json] = self.execute({"type": "fetch_messages"})["messages"]
-        return found
+        """All mail, oldest first, page by page."""
+        found: list[Json] = []
+        while True:
+            page = self.execute(_after(found))
+            found += page["messages"]
+            if not (page["has_more"] and page["messages"]):
+                return found
 
     def wait(self, seconds: float = 30.0) -> Sequence[Json]:
         """Mail that was not read yet, as soon as there is some; nothing if the time is over."""
@@ -275,8 +279,12 @@ class AsyncMarketClient(_Shared):
 
     async def inbox(self) -> Sequence[Json]:
         """As the other's."""
-        found: Sequence[Json] = (await self.execute({"type": "fetch_messages"}))["messages"]
-        return found
+        found: list[Json] = []
+        while True:
+            page = await self.execute(_after(found))
+            found += page["messages"]
+            if not (page["has_more"] and page["messages"]):
+                return found
 
     async def wait(self, seconds: float = 30.0) -> Sequence[Json]:
         """As the other's."""
@@ -327,6 +335,11 @@ class AsyncMarketClient(_Shared):
             if attempt + 1 < self._attempts:
                 await asyncio.sleep(_pause(attempt, answer))
         raise MarketError(0 if answer is None else answer.status_code, why)
+
+
+def _after(found: Sequence[Json]) -> dict[str, Json]:
+    """The fetch of what comes after the mail that was found."""
+    return {"type": "fetch_messages", "after_index": found[-1]["index"] if found else None}
 
 
 def _within(wait: float) -> dict[str, float]:

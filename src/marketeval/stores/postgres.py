@@ -26,6 +26,7 @@ CREATE TABLE IF NOT EXISTS aside (number bigint NOT NULL, line text NOT NULL);
 CREATE TABLE IF NOT EXISTS notes (number bigint PRIMARY KEY, at bigint NOT NULL,
                                   note text NOT NULL);
 """
+_ONE = "INSERT INTO journal VALUES ($1, $2)"
 _LINES = "INSERT INTO journal SELECT * FROM unnest($1::bigint[], $2::text[])"
 _BOTH = (
     "WITH told AS (INSERT INTO notes SELECT * FROM unnest($3::bigint[], $4::bigint[], $5::text[])) "
@@ -105,6 +106,9 @@ class PostgresJournal:
 
     async def append(self, batch: Batch) -> None:
         """As the port."""
+        if len(batch.lines) == 1 and not batch.notes:
+            await self._fetch(_ONE, *batch.lines[0])
+            return
         lines = list(zip(*batch.lines, strict=True)) or [(), ()]
         if batch.notes:
             await self._fetch(_BOTH, *lines, *zip(*batch.notes, strict=True))

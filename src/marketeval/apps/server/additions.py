@@ -13,13 +13,12 @@ from marketeval.actions import two_sided as act
 from marketeval.apps.server.calls import Answer, Call, Stop, not_fitting, ok, wrong
 from marketeval.apps.server.host import Unavailable, moment
 from marketeval.apps.server.protocol import settled
-from marketeval.apps.server.service import Service, parameters, unavailable
+from marketeval.apps.server.service import PAGE, Service, parameters, unavailable
 from marketeval.markets.two_sided.journal import TICK
 from marketeval.markets.two_sided.state import Refused
 
 BEAT_S = 15.0  # between signs of life on an event stream
 OFFERS = 200  # offers that a view holds at most
-PAGE = 1000  # messages in one answer at most
 
 
 async def act_(service: Service, call: Call) -> Answer:

@@ -12,6 +12,11 @@ _FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\nretry-after: 1\r\n"
     b"connection: close\r\ncontent-length: %d\r\n\r\n%b" % (len(_WORDS), _WORDS)
 )
+_TOO_LARGE = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n"
+    b"content-length: 0\r\n\r\n"
+)
+LARGEST_HEAD = 64 * 1024
 
 
 def protocol(*, headers_within: float, most: int) -> type[asyncio.Protocol]:
@@ -19,6 +24,7 @@ def protocol(*, headers_within: float, most: int) -> type[asyncio.Protocol]:
 
     class Guarded(HttpToolsProtocol):  # type: ignore[misc]  # uvicorn is opaque here
         _deadline: asyncio.TimerHandle | None = None
+        _head = 0  # bytes of a head that is not complete
 
         def connection_made(self, transport: asyncio.Transport) -> None:
             super().connection_made(transport)
@@ -37,12 +43,18 @@ def protocol(*, headers_within: float, most: int) -> type[asyncio.Protocol]:
             if self._deadline is None and (self.cycle is None or self.cycle.response_complete):
                 self._arm()
             super().data_received(data)
+            if self._deadline is not None:
+                self._head += len(data)
+                if self._head > LARGEST_HEAD and not self.transport.is_closing():
+                    self.transport.write(_TOO_LARGE)
+                    self.transport.close()
 
         def on_headers_complete(self) -> None:
             self._disarm()
             super().on_headers_complete()
 
         def _arm(self) -> None:
+            self._head = 0
             self._deadline = self.loop.call_later(headers_within, self._too_slow)
 
         def _disarm(self) -> None:

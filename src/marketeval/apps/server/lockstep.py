@@ -22,6 +22,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from importlib.util import find_spec
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,12 @@ class OverHttp:
     """
 
     def __init__(self, database: str = "memory:") -> None:
+        for name in ("fastapi", "uvicorn"):
+            if find_spec(name) is None:
+                raise UsageError(
+                    f"--over http needs the package {name}: python -m pip install "
+                    "'marketeval[server]'"
+                )
         self._database = database
         self._seats: list[Seat] = []
         self._turn = asyncio.Lock()

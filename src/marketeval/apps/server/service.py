@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -21,6 +21,7 @@ PARAMETERS: TypeAdapter[act.ProtocolAction] = TypeAdapter(
     Annotated[act.SendMessage | act.FetchMessages | act.Search, Field(discriminator="type")]
 )
 LONGEST_KEY = 200
+PAGE = 1000  # messages in one answer of a strict market at most
 _NO_WISH = Refused("not_allowed_to_search", "the optimal search is for customers")
 
 
@@ -46,6 +47,9 @@ class Service:
         key = call.header(b"idempotency-key") or ""
         if len(key) > LONGEST_KEY:
             raise Stop(422, f"an Idempotency-Key has at most {LONGEST_KEY} characters")
+        if self.strict and isinstance(action, act.FetchMessages):
+            most = PAGE if action.limit is None else min(action.limit, PAGE)
+            action = replace(action, limit=most)
         if isinstance(action, act.Search) and action.search_algorithm == "optimal":
             document = self.host.documents.get(agent, {})
             if not isinstance(document.get("customer"), dict):
