@@ -35,8 +35,17 @@ check: $(VENV)/installed  ## style, types, floors
 slow: $(VENV)/live  ## the checks that take minutes
 	$(BIN)/python -m pytest -m slow
 
-bench: $(VENV)/installed  ## ratios within one run
-	for one in benchmarks/*.py; do $(BIN)/python $$one || exit 1; done
+# The peers of benchmarks/speed.py, in an environment of their own.
+$(VENV)-peers/installed:
+	$(PYTHON) -m venv $(VENV)-peers
+	$(VENV)-peers/bin/python -m pip install --quiet mesa agentpy mesa-frames
+	$(VENV)-peers/bin/python -m pip install --quiet --no-deps marketplace-eval==0.1.0
+	$(VENV)-peers/bin/python -m pip install --quiet pandas pyyaml python-dotenv httpx matplotlib
+	touch $@
+
+bench: $(VENV)/installed $(VENV)-peers/installed  ## ratios within one run
+	$(BIN)/python benchmarks/speed.py --peers $(VENV)-peers/bin/python
+	for one in $(filter-out benchmarks/speed.py, $(wildcard benchmarks/*.py)); do $(BIN)/python $$one || exit 1; done
 
 clean:
-	rm -rf $(VENV) runs
+	rm -rf $(VENV) $(VENV)-peers runs

@@ -69,7 +69,7 @@ def test_processes_and_this_one_give_the_same_bytes(tree: Tree, tmp_path: Path) 
         ([], "at least one --grid"),
         (["epsilon"], "expected --grid KEY=VALUE"),
         (["epsilon="], "expected --grid KEY=VALUE"),
-        (["epsilno=1,2"], "'epsilno', which is not in its market"),
+        (["epsilno=1,2"], "unknown key 'epsilno'; did you mean 'epsilon'"),
         (["epsilon=0.1", "market.choice.epsilon=0.2"], "each key of the grid once"),
         (["epsilon=0.1,2"], "cell epsilon=2: market.choice.epsilon: .*less than or equal to 1"),
     ],

@@ -253,11 +253,13 @@ def override(tree: Tree, key: str, value: Any) -> None:  # any: a value from YAM
     In a list an entry is meant by its `name`, or by its place from 0. A value of None removes a
     seat or segment, or sets a value back to its default.
     """
-    parts = key.split(".")
-    model = scenario_of(tree)
-    if parts[0] not in model.model_fields:
-        parts = list(_full_path(model, parts))
-    _change(model, tree, parts, value, ())
+    _change(scenario_of(tree), tree, full_key(tree, key).split("."), value, ())
+
+
+def full_key(tree: Tree, key: str) -> str:
+    """A key with all that stands above it, given its last parts where only one ends so."""
+    parts, model = key.split("."), scenario_of(tree)
+    return key if parts[0] in model.model_fields else ".".join(_full_path(model, parts))
 
 
 def fill_seat(tree: Tree, seat: str, agent: str) -> None:

@@ -33,7 +33,14 @@ from marketeval.experiments.live import is_live
 from marketeval.experiments.pieces import Keep
 from marketeval.experiments.run_directory import RunDirectory, held, scenario_text, write_text
 from marketeval.experiments.runner import arms_of, run, seeds_text
-from marketeval.experiments.scenario import Tree, check, parse_seeds, parse_value, with_overrides
+from marketeval.experiments.scenario import (
+    Tree,
+    check,
+    full_key,
+    parse_seeds,
+    parse_value,
+    with_overrides,
+)
 from marketeval.metrics.resampling import summarise
 
 Grid = Mapping[str, Sequence[Any]]  # any: values as in a scenario's YAML
@@ -62,7 +69,7 @@ def parse_grid(texts: Sequence[str], tree: Tree) -> dict[str, list[Any]]:
         key, equals, values = text.partition("=")
         if not equals or not key.strip() or not values.strip():
             raise UsageError(f"expected --grid KEY=VALUE,VALUE,..., got '{text}'")
-        name = _whole_key(key.strip(), tree)
+        name = full_key(tree, key.strip())
         listed = parse_value(f"[{values}]")
         if not isinstance(listed, list):
             listed = values.split(",")
@@ -208,28 +215,6 @@ def _check_folder(out: Path) -> None:
     inside = {one.name for one in out.iterdir()} if out.exists() else set()
     if inside - {".lock"} and "sweep.json" not in inside:
         raise UsageError(f"the folder {out} is in use and holds no sweep; choose another --out")
-
-
-def _whole_key(key: str, tree: Tree) -> str:
-    """The key itself, or the one of the market that ends like it."""
-    if "." in key or key in tree:
-        return key
-    leaves = _leaves(check(tree).market.model_dump(), "market")
-    found = [one for one in leaves if one.rpartition(".")[2] == key]
-    if len(found) != 1:
-        raise UsageError(
-            f"expected a key of the scenario such as market.horizon, got '{key}', which "
-            + (f"could be {' or '.join(found)}" if found else "is not in its market")
-        )
-    return found[0]
-
-
-def _leaves(tree: Mapping[str, Any], prefix: str) -> list[str]:
-    names = []
-    for key, value in tree.items():
-        name = f"{prefix}.{key}"
-        names += _leaves(value, name) if isinstance(value, dict) and value else [name]
-    return names
 
 
 def _folder(told: str, pairs: Sequence[tuple[str, Any]]) -> str:
