@@ -70,9 +70,10 @@ def test_the_exported_file_is_read_like_a_run(played, tmp_path, capsys):
     assert marketeval(["metrics", str(played), "--analysis"]) == 0
     assert json.loads(capsys.readouterr().out) == from_file
     assert from_file["customers_with_needs_met"] == 3
-    assert marketeval(["metrics", str(played), "--audit"]) == 0
-    audited = json.loads(capsys.readouterr().out)
-    assert [one["state"] for one in audited["customers"]] == ["all"] * 3
+    for log in (played, file):
+        assert marketeval(["metrics", str(log), "--audit"]) == 0
+        audited = json.loads(capsys.readouterr().out)
+        assert [one["state"] for one in audited["customers"]] == ["all"] * 3
     assert marketeval(["conversation", str(file), "--customer", "customer_0002"]) == 0
 
 

@@ -56,7 +56,8 @@ def write_database(
             "INSERT INTO actions (rowid, id, created_at, data) VALUES (?, ?, ?, ?)",
             [(row, _uuid(seed, "action", row), moment(now), _dump(one)) for row, now, one in rows],
         )
-        notes = sorted([*llm_calls, *_notes(log, seed)], key=lambda one: one[0])
+        notes = [*llm_calls, *_notes(log, seed), *_last_briefings(log, seed)]
+        notes.sort(key=lambda one: one[0])
         database.executemany(
             "INSERT INTO logs (id, created_at, data) VALUES (?, ?, ?)",
             [
@@ -254,6 +255,23 @@ def _notes(log: LogReader, seed: int) -> Iterator[tuple[int, Json]]:
         yield now, document
 
 
+def _last_briefings(log: LogReader, seed: int) -> Iterator[tuple[int, Json]]:
+    """The proposals before each customer at its last decision, also where no model took it."""
+    ids = dict(_of_seed(log, "proposal", seed, "row", "id"))
+    seen: dict[str, list[str]] = {}
+    for customer, row in _of_seed(log, "in_last_briefing", seed, "customer", "row"):
+        seen.setdefault(customer, []).append(ids[row])
+    for now, customer in _of_seed(log, "left", seed, "round", "customer"):
+        document = {
+            "level": "debug",
+            "name": customer,
+            "message": "last decision",
+            "data": {"type": "last_briefing", "proposals": seen.get(customer, [])},
+            "metadata": {"agent_id": customer},
+        }
+        yield now, document
+
+
 def _document(agent: str, name: str, parameters: Json, result: Json) -> Json:
     request = {"name": name, "parameters": parameters, "metadata": {}}
     return {"agent_id": agent, "request": request, "result": result}
@@ -407,13 +425,19 @@ def _seen(
     actions: Sequence[tuple[int, str, Json]],
     logs: Sequence[tuple[int, str, Json]],
 ) -> None:
-    """The proposals whose id stands in the customer's last model call, prompt or response."""
+    """The proposals whose id stands in the customer's last model call, prompt or response; in a
+    file without model calls, those that our own export says were before it."""
     last = {
         one["metadata"]["agent_id"]: json.dumps(
             [one["data"].get("prompt"), one["data"].get("response")]
         )
         for _, _, one in logs
         if is_call(one) and "agent_id" in (one.get("metadata") or {})
+    }
+    last = last or {
+        one["name"]: json.dumps(one["data"]["proposals"])
+        for _, _, one in logs
+        if (one.get("data") or {}).get("type") == "last_briefing"
     }
     known = {one.id for one in customers} & set(last)
     for row, _, document in actions:
