@@ -26,6 +26,7 @@ from marketeval.agents.registry import make_agent
 from marketeval.core.market import Agent, Failure
 from marketeval.markets.two_sided.generator import Generated, generate
 from marketeval.metrics.analytics import analytics
+from marketeval.metrics.base import evaluate, parse_metric
 
 BUYERS = (
     "careful-buyer", "cheapest-anyway", "first-proposal", "random-buyer", "patient-negotiator",
@@ -322,6 +323,19 @@ def test_the_decisions_of_models_have_the_field_names_of_the_reference():
 def test_the_schema_tells_models_to_be_brief_and_nobody_is_refused_for_talking():
     assert schema(CustomerAction)["properties"]["reason"]["maxLength"] == 160
     assert read(CustomerAction, {"action_type": "check_messages", "reason": "x" * 999}).reason
+
+
+def test_valid_and_invalid_decisions_are_counted_by_side():
+    """Of the customer's three, one is of no known kind; of the business's answers none is a text
+    or a proposal, in three attempts."""
+    odd = CustomerAction(action_type="dance")
+    buyer = Scripted([odd, ask("Taco?"), CustomerAction(action_type="end_transaction")])
+    log = play(ONE, buyer=buyer, seller=Scripted([None] * 3))
+    tidy = evaluate(log, [parse_metric("InvalidDecisions")])
+    assert tidy.select("subject", "value", "note").rows() == [
+        ("customers", pytest.approx(1 / 3), "2 valid, 1 not"),
+        ("businesses", 1.0, "0 valid, 3 not"),
+    ]
 
 
 # ---- days

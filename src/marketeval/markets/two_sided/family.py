@@ -34,7 +34,7 @@ DEFAULT_METRICS: Sequence[str] = (
     # how it came about
     "PaidByArrival", "PaidByPlace", "AttackSuccess", "MessagesPerPurchase", "TokensPerPurchase",
     "ProposalLatency", "ProposalsSeen", "ProposalValidity(discounts=true)", "UnmetNeeds",
-    "Refusals",
+    "Refusals", "InvalidDecisions",
 )  # fmt: skip
 
 
