@@ -7,6 +7,7 @@ from typing import Any
 
 from marketeval.adapters.marketplace_eval import write_log
 from marketeval.adapters.marketplace_eval_config import ReferenceProfile, load_config
+from marketeval.adapters.marketplace_eval_coupled import coupled_tree
 from marketeval.core.errors import DataError, UsageError
 from marketeval.experiments.run_directory import RunDirectory
 from marketeval.experiments.scenario import Tree, parse_yaml
@@ -22,13 +23,16 @@ def is_config(path: Path) -> bool:
         return False
 
 
-def load_tree(path: Path) -> tuple[Tree, list[str]]:
+def load_tree(path: Path, *, replayed: bool = True) -> tuple[Tree, list[str]]:
     """A configuration as a scenario that draws from the package's own stream, and notes on it.
 
-    Its models are replaced by recorded answers (`--outcomes`); the notes name what has no
-    counterpart yet.
+    Its models are replaced by recorded answers (`--outcomes`); the notes name what is left out.
+    Where nothing is `replayed`, one with routers and retrievers becomes a coupled market.
     """
     config = load_config(path)
+    if config.needs_retrieval and not replayed:
+        coupled, more = coupled_tree(path, config)
+        return coupled, [*config.warnings, *more]
     notes = list(config.warnings)
     if config.needs_retrieval:
         notes.append(

@@ -252,7 +252,8 @@ def _vectors(embedder: Embedder, shelf: Mapping[str, str]) -> Floats:
     if (folder / "done").is_file():
         kept: Floats = np.load(folder / "vectors.npy")
         return kept
-    vectors = embedder.embed(list(shelf.values()))
+    embed: Callable[[Sequence[str]], Floats] = getattr(embedder, "embed_corpus", embedder.embed)
+    vectors = embed(list(shelf.values()))
     _keep(folder, lambda: np.save(folder / "vectors.npy", vectors))
     return vectors
 

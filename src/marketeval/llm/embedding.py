@@ -66,6 +66,11 @@ class SentenceEncoder:
         """Text by text, since a batch differs from single texts in the seventh decimal."""
         return np.array([np.asarray(self._model.encode(one), np.float64) for one in texts])
 
+    def embed_corpus(self, texts: Sequence[str], /) -> Floats:
+        """In batches of 64, five times as fast; for documents, that are embedded once and kept."""
+        batches = [list(texts[at : at + 64]) for at in range(0, len(texts), 64)]
+        return np.concatenate([np.asarray(self._model.encode(one), np.float64) for one in batches])
+
 
 class Endpoint:
     """An OpenAI-compatible embeddings endpoint; the key comes from MARKETEVAL_EMBED_API_KEY."""

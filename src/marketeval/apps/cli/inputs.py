@@ -61,7 +61,7 @@ def scenario_tree(
 
     notes: list[str] = []
     if os.path.isfile(name) and is_config(Path(name)):
-        tree, notes = load_tree(Path(name))
+        tree, notes = load_tree(Path(name), replayed=bool(outcomes or seats))
     else:
         tree = read_tree(name)
     if outcomes:

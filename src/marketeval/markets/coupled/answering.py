@@ -94,7 +94,9 @@ def _weigh_evidence(step: Step) -> None:
         ]
         if declared or served:
             step.evidence[slot] = 1.0 - float(np.prod([1.0 - one for one in declared]))
-        if documents:
+        if documents and world.relevance is None:
+            step.evidence[slot] = np.nan
+        elif documents:
             slots.append(slot)
             pairs.append((world.pool.ids[step.questions[slot]], documents))
     if pairs and world.relevance is not None:

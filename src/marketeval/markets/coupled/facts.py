@@ -306,7 +306,7 @@ def check(world: Ecosystem) -> None:
                     f"(seats.{name}: run:FILE, bm25:CORPUS, dense:CORPUS or search:URL), or "
                     "declare its evidence"
                 )
-            if name in world.seats and world.relevance is None:
+            if name in world.seats and world.relevance is None and not _read_by_seats(world, name):
                 raise ScenarioError(
                     f"retriever '{name}' hands over documents, which only judgments can value: "
                     "give market.qrels"
@@ -336,6 +336,19 @@ def check(world: Ecosystem) -> None:
                 raise UnknownNameError(f"framed target of '{users}'", one, targets)
         if len(world.names) > 32_000 or spec.count > 10**6:
             raise ScenarioError("expected at most 32,000 agents and 1,000,000 users")
+
+
+def _read_by_seats(world: Ecosystem, retriever: str) -> bool:
+    """Whether all who may use a retriever answer in words, so that a judge values the answers."""
+    number = world.number[retriever]
+    if number in world.providers:
+        return False
+    readers = [
+        name
+        for name, one in world.agents.items()
+        if isinstance(one, Generator) and retriever in world.reachable(name)
+    ]
+    return all(name in world.seats for name in readers)
 
 
 def _check_lever(world: Ecosystem, name: str, agent: Generator | Retriever) -> None:

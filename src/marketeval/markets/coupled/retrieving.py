@@ -234,7 +234,7 @@ def _query(step: Step, slot: int, agent: int, caller: int) -> str:
         )
         lost = np.concatenate([u < spec.noise, np.zeros(max(0, len(words) - MOST_WORDS), bool)])
         words = [word for word, gone in zip(words, lost, strict=True) if not gone]
-    query = " ".join(words)
+    query = " ".join(words) or " "  # empty would be the question itself
     return "" if query == " ".join(question.split()) else query
 
 
