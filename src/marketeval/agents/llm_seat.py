@@ -58,7 +58,8 @@ def messages(request: Request) -> list[Message]:
     """The request in words: the rules, then what the seat knows and what it has to decide.
 
     Where the rules say in which form to answer (they come with a schema), the briefing is the
-    whole prompt, as its family wrote it.
+    whole prompt, as its family wrote it. The briefing is all that a seat without memory needs, so
+    beside it the news would say some things twice.
     """
     rules = [Message("system", request.instructions)] if request.instructions else []
     only = _words("What only you know", request.privileged)
@@ -67,7 +68,7 @@ def messages(request: Request) -> list[Message]:
         return [*rules, Message("user", told)]
     parts = [
         _words("What you know", request.briefing),
-        _words("What is new", request.news),
+        _words("What is new", request.news if request.briefing is None else None),
         only,
         _words("What there is to decide, one row per decision", dict(request.batch)),
     ]
@@ -80,7 +81,7 @@ def reader(request: Request) -> Callable[[Any], Action]:
     read: Callable[[Any], Action] | None = getattr(request.action, "read", None)
     if request.schema is not None and read is not None:
         return read
-    return TypeAdapter(request.action).validate_python
+    return _adapter(request.action).validate_python
 
 
 def schema(request: Request) -> dict[str, Any]:
@@ -93,12 +94,21 @@ def schema(request: Request) -> dict[str, Any]:
     if request.schema is not None:
         return dict(request.schema)
     try:
-        return TypeAdapter(request.action).json_schema()
+        return _adapter(request.action).json_schema()
     except (PydanticSchemaGenerationError, TypeError):
         raise ScenarioError(
             f"a model cannot fill the seat '{request.seat}': its action "
             f"{request.action.__name__} has no JSON schema"
         ) from None
+
+
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:  # any: the type that a request names
+    if kind not in _ADAPTERS:
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    return _ADAPTERS[kind]
+
+
+_ADAPTERS: dict[type[Any], TypeAdapter[Any]] = {}  # any: as above; each takes milliseconds to make
 
 
 def _words(title: str, value: object) -> str:

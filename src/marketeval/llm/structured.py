@@ -228,7 +228,7 @@ async def _on(
         try:
             value = read(read_json(text))
         except ValueError as error:
-            reason = _one_line(error)
+            reason = one_line(error)
             if call.completion.finish == "length":
                 reason = f"cut off at {parameters.max_tokens} tokens; {reason}"
             failures.append(reason)
@@ -259,7 +259,7 @@ def _sum(so_far: int | None, more: int | None) -> int | None:
     return None if so_far is None or more is None else so_far + more
 
 
-def _one_line(error: ValueError) -> str:
+def one_line(error: ValueError) -> str:
     """The error in one line; of a pydantic error, the places and what is wrong with them."""
     listed = getattr(error, "errors", None)
     if callable(listed):

@@ -66,7 +66,8 @@ def evaluate(log: LogReader, metrics: Sequence[Metric]) -> pl.DataFrame:
     from marketeval.metrics.passes import remember_passes
     from marketeval.metrics.tables import Remembering
 
-    shared, asked = Remembering(log), list(dict.fromkeys(metrics))
+    shared = log if isinstance(log, Remembering) else Remembering(log)
+    asked = list(dict.fromkeys(metrics))
     remember_passes(shared, asked)
     frames = [_computed(one, shared) for one in asked]
     return pl.concat(frames) if frames else pl.DataFrame(schema=_tidy())

@@ -47,6 +47,7 @@ class Shopping:
     found: dict[str, act.Business] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     notices: list[str] = field(default_factory=list)
+    fresh: list[act.Business] = field(default_factory=list)
     in_prompt: Sequence[int] = ()
 
 
@@ -128,6 +129,7 @@ class Floor:
             one.offers.extend(m for m in mail if isinstance(m.message, act.OrderProposal))
         one.in_prompt = [heard.index for heard in one.offers]
         notices, one.notices = one.notices, []
+        fresh, one.fresh = one.fresh, []
         return Request(
             seat=profile.id,
             decision="customer",
@@ -147,7 +149,9 @@ class Floor:
                 history=tuple(one.history),
                 write=self._customer_text,
             ),
-            news=act.News(mail, notices),
+            news=act.News(
+                mail, notices, fresh, f"Decision {one.steps + 1} of at most {self.spec.steps}."
+            ),
             privileged=hint,
         )
 
@@ -202,6 +206,8 @@ class Floor:
         assert isinstance(result, Found)  # what a search that is not refused gives
         latest = {hit.id: one.found.get(hit.id, hit) for hit in result.businesses}
         one.found = {**latest, **one.found}
+        one.fresh.extend(result.businesses)
+        one.notices.append(f"your search: page {page} of {result.pages}, {result.total} results")
         one.page, one.more = page, page < result.pages
         one.history.append(
             f"you searched for '{query}': page {page} of {result.pages}, {result.total} results"
@@ -280,7 +286,11 @@ class Floor:
                 problem=letter.problem,
                 write=self._business_text,
             ),
-            news=act.News(letter.texts, (letter.problem,) if letter.problem else ()),
+            news=act.News(
+                letter.texts,
+                (f"your last answer was refused: {letter.problem}",) if letter.problem else (),
+                about=f"{letter.customer} writes; you answer {letter.customer} alone.",
+            ),
         )
 
     def answer(self, letter: Letter, action: Action, attempt: int) -> bool:

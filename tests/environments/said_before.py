@@ -1,0 +1,23 @@
+"""An agent that says again what a model said in an evaluation: seats with their replies as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+
+class SaidBefore:
+    """One decision after the other, from the list of its seat."""
+
+    immediate, deterministic, privileged = True, True, False
+
+    def __init__(self, file):
+        self.replies = {
+            seat: iter(said) for seat, said in json.loads(Path(file).read_text()).items()
+        }
+
+    async def act(self, request):
+        """The next one."""
+        return TypeAdapter(request.action).validate_python(next(self.replies[request.seat]))
