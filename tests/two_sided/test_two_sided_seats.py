@@ -175,9 +175,23 @@ def test_news_are_what_came_since_the_last_request():
     play(ONE, buyer=buyer, seller=Scripted([taco()]))
     assert [len(one.news.messages) for one in buyer.requests] == [0, 1, 0]
     assert str(buyer.requests[1].news) == (
+        "Decision 2 of at most 100.\n"
         "business_1: proposal business_1_customer_1_1: 1 x Taco at 10.00; total 10.00"
     )
-    assert str(buyer.requests[2].news) == "Nothing new."
+    assert str(buyer.requests[2].news) == "Decision 3 of at most 100.\nNothing new."
+
+
+def test_a_search_and_a_letter_are_news_that_stand_by_themselves():
+    look = CustomerAction(action_type="search_businesses", search_query="Taco")
+    buyer, seller = Scripted([look, ask("A Taco?")]), Scripted()
+    play(ONE, buyer=buyer, seller=seller)
+    assert str(buyer.requests[1].news) == (
+        "Decision 2 of at most 100.\nyour search: page 1 of 1, 1 results\n"
+        "found: Name of business_1 (business_1), rated 1.00: Nice food."
+    )
+    assert str(seller.requests[0].news) == (
+        "customer_1 writes; you answer customer_1 alone.\ncustomer_1: A Taco?"
+    )
 
 
 def test_a_briefing_stays_bounded_however_much_is_said():
