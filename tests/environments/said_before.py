@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from pydantic import TypeAdapter
+from marketeval.agents.llm_seat import reader
 
 
 class SaidBefore:
@@ -20,4 +20,4 @@ class SaidBefore:
 
     async def act(self, request):
         """The next one."""
-        return TypeAdapter(request.action).validate_python(next(self.replies[request.seat]))
+        return reader(request)(next(self.replies[request.seat]))

@@ -22,8 +22,7 @@ def test_forty_seats_play_to_the_end(gate):
                 max_concurrent_agents=gate,
             )
         )
-        assert endpoint.most_at_once <= gate
-        assert endpoint.most_at_once > gate / 2  # seats are served at once
+        assert 2 <= endpoint.most_at_once <= gate  # seats are served at once, within the gate
     assert episode.ok, episode.errors
     assert len(episode.traces) == 40
     told = rewards(episode.model_dump(mode="json"))

@@ -22,7 +22,7 @@ from marketeval.agents.heuristic.base import Integers, bundle, listed
 from marketeval.core.drive import lockstep
 from marketeval.core.errors import UsageError
 from marketeval.core.log import EventLog, LogReader
-from marketeval.core.market import Agent, Request
+from marketeval.core.market import Agent, Market, Request
 from marketeval.experiments.assembly import assemble
 from marketeval.experiments.run_directory import RunDirectory
 from marketeval.metrics.base import TIDY, evaluate
@@ -106,21 +106,49 @@ def best_responses(
     for seed in wanted:
         recorded = dict(_recorded(run, seed))
         for name in names:
-            best = actual[seed, name]
-            for strategy in menu if bounded else ():
-                mine = recorded[name]
-                seats: dict[str, Agent] = {
-                    **experiment.seats,
-                    **recorded,
-                    name: Again(mine.items, {}, {}, mine.slogans, strategy),
-                }
-                log = EventLog(experiment.market.events)
-                lockstep(experiment.market, seats, seed=seed, log=log)
-                best = max(best, _profit(log, name))
-            rows += _told(seed, name, actual[seed, name], best if bounded else None)
+            best = (
+                _best(experiment.market, {**experiment.seats, **recorded}, seed, name, menu)
+                if bounded
+                else None
+            )
+            if best is not None:
+                best = max(best, actual[seed, name])
+            rows += _told(seed, name, actual[seed, name], best)
             done += 1
             progress(done, total)
     return pl.DataFrame(rows, schema=TIDY, orient="row")
+
+
+def best_response(
+    market: Market,
+    services: Mapping[str, Agent],
+    log: LogReader,
+    *,
+    seed: int,
+    seat: str,
+    menu: Sequence[Strategy] = MENU,
+) -> float:
+    """The most that a seat could have earned in an episode of a log, by the menu or as it played.
+
+    `services` are the seats that do not compete.
+    """
+    others = {**services, **dict(_recorded(log, seed))}
+    return max(_profit(log, seat, seed), _best(market, others, seed, seat, menu))
+
+
+def _best(
+    market: Market, seats: Mapping[str, Agent], seed: int, name: str, menu: Sequence[Strategy]
+) -> float:
+    """The best of the menu for a seat, where all do again what they did."""
+    mine = seats[name]
+    assert isinstance(mine, Again)  # every seat that competes has been recorded
+    profits = []
+    for strategy in menu:
+        log = EventLog(market.events)
+        playing = {**seats, name: Again(mine.items, {}, {}, mine.slogans, strategy)}
+        lockstep(market, playing, seed=seed, log=log)
+        profits.append(_profit(log, name, seed))
+    return max(profits)
 
 
 def _told(
@@ -134,8 +162,9 @@ def _told(
     yield seed, "ShareOfPossible", "all", None, seat, share, note
 
 
-def _profit(log: LogReader, seat: str) -> float:
-    rows = evaluate(log, [Profit()]).filter(pl.col("subject") == seat)
+def _profit(log: LogReader, seat: str, seed: int) -> float:
+    mine = (pl.col("subject") == seat) & (pl.col("seed") == seed)
+    rows = evaluate(log, [Profit()]).filter(mine)
     return float(rows["value"][0])
 
 

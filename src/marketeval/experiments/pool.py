@@ -38,7 +38,7 @@ def read_pool(name: str) -> Pool:
     ------
     DataError : naming the file and what is wrong with it
     """
-    path = _shipped(name) if name.startswith(SHIPPED) else Path(name)
+    path = shipped_file(name) if name.startswith(SHIPPED) else Path(name)
     try:
         table = read_csv(path)
     except (pl.exceptions.PolarsError, OSError) as error:
@@ -74,7 +74,7 @@ def read_csv(path: Path) -> pl.DataFrame:
     return table.filter(~pl.all_horizontal(pl.all().is_null()))
 
 
-def _shipped(name: str) -> Path:
+def shipped_file(name: str) -> Path:
     path = Path(str(resources.files("marketeval") / "scenarios" / name.removeprefix(SHIPPED)))
     if not path.is_file():
         raise DataError(f"no questions '{name}' come with the package")

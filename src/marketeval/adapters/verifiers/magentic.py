@@ -14,7 +14,7 @@ from typing import Any, Literal
 import verifiers.v1 as vf
 from pydantic import Field, field_validator
 
-from marketeval.adapters.verifiers.table import Json, MarketData, MarketTask, Table
+from marketeval.adapters.verifiers.table import Json, MarketData, MarketTask, Rewards, Table
 from marketeval.agents.registry import make_agent
 from marketeval.core.errors import MarketevalError
 from marketeval.core.log import EventLog
@@ -169,7 +169,7 @@ class MagenticEnv(vf.Env[MagenticEnvConfig]):
             log = await table.play(market, scripted, seed=task.data.seed)
             rewards, info = _scores(log, task.data, population)
             _count_calls(info["raw"], table)
-            table.record(rewards, key="magentic", info=info)
+            table.record(dict.fromkeys(table.seats, rewards), key="magentic", info=info)
 
 
 def _specification(cell: str, config: MagenticTasksetConfig) -> Json:
@@ -195,9 +195,7 @@ def _seats(population: Population) -> list[tuple[str, str]]:
     ]
 
 
-def _scores(
-    events: EventLog, data: MarketData, population: Population
-) -> tuple[dict[str, tuple[float | None, float]], Json]:
+def _scores(events: EventLog, data: MarketData, population: Population) -> tuple[Rewards, Json]:
     """The rewards, and what stands beside them in a trace's info.
 
     The composite is the mean of the components; one that is undefined (no proposal was made, so

@@ -15,7 +15,7 @@ from typing import Any
 
 import verifiers.v1 as vf
 
-from marketeval.adapters.verifiers.harness import SeatHarness, SeatState, with_schema
+from marketeval.adapters.verifiers.harness import Form, SeatHarness, SeatState, with_schema
 from marketeval.agents.llm_seat import reader, schema, structured_row
 from marketeval.core.errors import RunError
 from marketeval.core.market import Action, Failure, Noted, Request
@@ -87,7 +87,7 @@ class Seat:
         self.counters.decisions += 1
         failures: list[str] = []
         while True:
-            reply = await self._reply(text, form)
+            reply = await self.reply(text, form)
             try:
                 action = read(read_json(reply))
             except ValueError as error:
@@ -119,27 +119,34 @@ class Seat:
         self._rules = request.instructions
         return f"{request.instructions}\n\n{told}"
 
-    async def _reply(self, text: str, form: dict[str, Any]) -> str:  # any: a JSON schema
-        """A reply that is not empty; one nudge heals an empty one."""
+    async def reply(self, text: str, form: Form | None = None) -> str:
+        """A reply that is not empty; one nudge heals an empty one.
+
+        Raises
+        ------
+        SeatLostError : the model does not answer any more
+        """
         for heal in range(HEALS + 1):
             reply = await self._turn(text, form)
             if reply:
                 self.counters.healed += heal
                 return reply
             self.counters.empty += 1
-            text = "Your reply was empty. Answer with one JSON value that fits the schema."
+            text = "Your reply was empty. " + (
+                "Please answer." if form is None else "Answer with one JSON value that fits."
+            )
         raise EmptySeatError(
             f"seat '{self.name}' of {self.episode}: the model's reply is empty, also after it was "
             "asked again; look at its token limit, or leave the episode to --resume"
         )
 
-    async def _turn(self, text: str, form: dict[str, Any]) -> str:  # any: as above
+    async def _turn(self, text: str, form: Form | None) -> str:
         interaction = self.interaction
         assert interaction is not None  # as above
         state = interaction.trace.state
         if isinstance(self.harness, SeatHarness) and isinstance(state, SeatState):
             state.form = form
-        else:  # other harnesses pass no schema on
+        elif form is not None:  # other harnesses pass no schema on
             text = with_schema(text, form)
         segment = await interaction.turn(text)
         self.counters.turns += 1
@@ -162,8 +169,8 @@ class Seat:
         return {"seat": self.name, "structured": self._rung, **asdict(self.counters)}
 
 
-def form_of(request: Request) -> dict[str, Any]:
-    """The JSON schema of the answer, as strict endpoints want it (any: a schema)."""
+def form_of(request: Request) -> Form:
+    """The JSON schema of the answer, as strict endpoints want it."""
     if request.schema is not None:
         return strict(schema(request))
     kind = request.action
@@ -172,4 +179,4 @@ def form_of(request: Request) -> dict[str, Any]:
     return _FORMS[kind]
 
 
-_FORMS: dict[type[Any], dict[str, Any]] = {}  # any: schemas; each takes milliseconds to make
+_FORMS: dict[type[Any], Form] = {}  # any: a type; each schema takes milliseconds to make

@@ -18,6 +18,7 @@ from marketeval.core.log import EventLog
 from marketeval.core.market import Agent, Market
 
 Json = dict[str, Any]  # any: JSON
+Rewards = Mapping[str, tuple[float | None, float]]  # by name: score (None: undefined) and weight
 
 
 class MarketData(vf.TaskData):
@@ -105,13 +106,11 @@ class Table:
             if seat.interaction is not None
         ]
 
-    def record(
-        self, rewards: Mapping[str, tuple[float | None, float]], *, key: str, info: Json
-    ) -> None:
-        """Write rewards (name: score and weight; a score of None is undefined) onto every trace,
-        with what else is known under `key` of its info."""
+    def record(self, rewards: Mapping[str, Rewards], *, key: str, info: Json) -> None:
+        """Write each seat's rewards onto its trace, with what else is known under `key` of its
+        info."""
         for seat, trace in self.traces:
-            for name, (score, weight) in rewards.items():
+            for name, (score, weight) in rewards[seat.name].items():
                 if score is not None:
                     trace.record_reward(name, score, weight)
             trace.info[key] = {"seat": seat.name, **info}
