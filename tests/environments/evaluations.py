@@ -41,12 +41,16 @@ def rewards(episode):
     return first
 
 
-async def play(environment, url, *, model="rule", **settings):
+async def play(environment, url, *, model="rule", sampling=None, **settings):
     """One episode of the first task, in this process; settings are those of the environment."""
     taskset = {"id": environment, **settings.pop("taskset", {})}
     config = vf.resolve_env_config({**settings, "taskset": taskset})
     env = vf.load_environment(config)
-    context = vf.ModelContext(model=model, client=vf.EvalClientConfig(base_url=url))
+    context = vf.ModelContext(
+        model=model,
+        client=vf.EvalClientConfig(base_url=url),
+        sampling=vf.SamplingConfig(**sampling or {}),
+    )
     task = next(iter(env.taskset))
     async with env.serving():
         return await env.run_episode(task, context)

@@ -147,12 +147,12 @@ def test_a_schema_goes_to_the_endpoint_or_into_the_prompt_where_it_takes_none():
 
 
 def test_the_key_reaches_the_endpoint_and_no_trace(monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-of-mine")
+    monkeypatch.setenv("PRIME_API_KEY", "sk-secret-of-mine")  # the default of --client.api-key-var
     with FakeEndpoint(reply=reply) as endpoint:
         episode = played(endpoint)
         sent = endpoint.headers["authorization"]
     written = json.dumps(episode.model_dump(mode="json"))
-    assert sent.startswith("Bearer ")
+    assert sent == "Bearer sk-secret-of-mine"
     assert "sk-secret-of-mine" not in written
 
 
