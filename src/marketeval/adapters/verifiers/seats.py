@@ -8,17 +8,18 @@ seat wait for each other; seats are served at once, as many as the episode's gat
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import verifiers.v1 as vf
 
 from marketeval.adapters.verifiers.harness import Form, SeatHarness, SeatState, with_schema
-from marketeval.agents.llm_seat import reader, schema, structured_row
+from marketeval.agents.llm_seat import reader, schema
 from marketeval.core.errors import RunError
 from marketeval.core.market import Action, Failure, Noted, Request
+from marketeval.events.common import RUNGS
 from marketeval.llm.structured import one_line, read_json, strict
 
 ATTEMPTS = 3  # readings of one decision: the first reply and two nudges
@@ -86,6 +87,7 @@ class Seat:
         form, read = form_of(request), reader(request)
         self.counters.decisions += 1
         failures: list[str] = []
+        made = len(self.calls)
         while True:
             reply = await self.reply(text, form)
             try:
@@ -93,13 +95,11 @@ class Seat:
             except ValueError as error:
                 failures.append(one_line(error))
             else:
-                return Noted(action, [structured_row(request, self._rung, tuple(failures))])
+                return Noted(action, [self._row(request, failures, made)])
             if len(failures) == ATTEMPTS:
                 reason = f"missing: unreadable answer: {failures[-1]}"
                 self.counters.missing.append(reason)
-                return Noted(
-                    Failure(reason), [structured_row(request, self._rung, tuple(failures))]
-                )
+                return Noted(Failure(reason), [self._row(request, failures, made)])
             self.counters.nudges += 1
             text = (
                 f"That could not be read: {failures[-1]}. Answer again, with one JSON value that "
@@ -156,8 +156,29 @@ class Seat:
             raise SeatLostError(f"seat '{self.name}' of {self.episode} answers no more: {why}")
         return str(segment.last_reply)
 
+    def _row(
+        self, request: Request, failures: Sequence[str], made: int
+    ) -> tuple[str, dict[str, Any]]:
+        """The event `structured` of a decision, from the calls made since (any: as logs take)."""
+        usage = [one.usage for one in self.calls[made:] if one.usage is not None]
+        return "structured", {
+            "seat": request.seat,
+            "decision": request.decision,
+            "rung": RUNGS.index(self._rung),
+            "unreadable": len(failures),
+            "reason": "; ".join(failures),
+            "call": "",  # conversations are known by their trace
+            "input_tokens": sum(one.input_tokens for one in usage) if usage else -1,
+            "output_tokens": sum(one.completion_tokens for one in usage) if usage else -1,
+        }
+
     @property
-    def _rung(self) -> str:
+    def calls(self) -> Sequence[vf.ModelCall]:
+        """All model calls of this seat so far."""
+        return self.interaction.trace.calls if self.interaction else ()
+
+    @property
+    def _rung(self) -> Literal["schema", "prompt"]:
         state = self.interaction.trace.state if self.interaction else None
         return state.rung if isinstance(state, SeatState) else "prompt"
 
