@@ -10,6 +10,7 @@ there is no best response, and the value is null.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -139,7 +140,7 @@ def best_response(
 def _best(
     market: Market, seats: Mapping[str, Agent], seed: int, name: str, menu: Sequence[Strategy]
 ) -> float:
-    """The best of the menu for a seat, where all do again what they did."""
+    """The best of the menu for a seat, where all do again what they did; -inf of an empty menu."""
     mine = seats[name]
     assert isinstance(mine, Again)  # every seat that competes has been recorded
     profits = []
@@ -148,7 +149,7 @@ def _best(
         playing = {**seats, name: Again(mine.items, {}, {}, mine.slogans, strategy)}
         lockstep(market, playing, seed=seed, log=log)
         profits.append(_profit(log, name, seed))
-    return max(profits)
+    return max(profits, default=-math.inf)
 
 
 def _told(
