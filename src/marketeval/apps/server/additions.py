@@ -10,8 +10,9 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 
 from marketeval.actions import two_sided as act
+from marketeval.apps.server.book import moment
 from marketeval.apps.server.calls import Answer, Call, Stop, not_fitting, ok, wrong
-from marketeval.apps.server.host import Unavailable, moment
+from marketeval.apps.server.host import Unavailable
 from marketeval.apps.server.protocol import settled
 from marketeval.apps.server.service import PAGE, Service, parameters, unavailable
 from marketeval.markets.two_sided.journal import TICK

@@ -11,21 +11,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import hashlib
 import logging
 import time
-from array import array
-from bisect import bisect_right
-from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
-from typing import Any
-
-from pydantic_core import to_json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from marketeval.actions import two_sided as act
-from marketeval.core.errors import DataError, StoreError
+from marketeval.apps.server.book import Book, Json, Kept, fingerprint
+from marketeval.core.errors import StoreError
 from marketeval.markets.two_sided import rules
 from marketeval.markets.two_sided.journal import (
     TICK,
@@ -34,14 +27,10 @@ from marketeval.markets.two_sided.journal import (
     read_line,
     write_line,
 )
-from marketeval.markets.two_sided.state import Entry, Refused, State, catalogue_of
-from marketeval.markets.two_sided.undo import remember
+from marketeval.markets.two_sided.state import Entry, State, catalogue_of
 from marketeval.mechanisms.search import RULES, Catalogue, Wanted
 from marketeval.stores.base import Batch, Journal, Line, Note, Statement
 
-Json = dict[str, Any]  # any: parsed JSON
-START = rules.EPOCH.timestamp()
-KEYS = 1_000_000  # idempotency keys remembered
 RETRY_S = 0.25  # between attempts to reach a store that is away
 log = logging.getLogger("marketeval.server")
 
@@ -67,29 +56,6 @@ class _Pending:
 
 
 @dataclass(slots=True)
-class Totals:
-    """What has happened in the market, of what is committed."""
-
-    actions: dict[str, int] = field(default_factory=dict)
-    messages: dict[str, int] = field(default_factory=dict)
-    refusals: dict[str, int] = field(default_factory=dict)
-    paid: int = 0  # cents
-
-    def count(self, entry: Entry, state: State) -> None:
-        """One more entry."""
-        action, result = entry.action, entry.result
-        _add(self.actions, type(action).__name__)
-        if isinstance(result, Refused):
-            _add(self.refusals, result.reason)
-        elif isinstance(action, act.SendMessage):
-            message = action.message
-            _add(self.messages, message.type)
-            if isinstance(message, act.Payment):
-                offer = state.offers.get((action.to_agent_id, message.proposal_message_id))
-                self.paid += 0 if offer is None else offer.amount
-
-
-@dataclass(slots=True)
 class Tally:
     """What the driver has done since the server started."""
 
@@ -102,7 +68,7 @@ class Tally:
 Second = Callable[[Recorded, Json], tuple[Statement, ...]]
 
 
-class Host:
+class Host(Book):
     """One market in memory, its journal, and those who wait for news."""
 
     def __init__(
@@ -115,21 +81,12 @@ class Host:
         second: Second | None = None,
         second_note: Callable[[int, int, Json], tuple[Statement, ...]] | None = None,
     ) -> None:
-        self.state, self.store, self.logical = state, store, logical
-        self.documents: dict[str, Json] = {}
-        self.tokens: dict[str, str] = {}  # agent by hash
-        self.token_of: dict[str, str] = {}  # hash by agent
-        self.times = array("q")  # microseconds of each row
-        self.offers: dict[str, dict[tuple[str, str], None]] = {}  # of an agent, made or received
-        self.totals = Totals()
+        super().__init__(state, logical=logical)
+        self.store = store
         self.tally = Tally()
-        self.version = 0  # of the documents
         self.stopping = asyncio.Event()
         self._most = pending
         self._second, self._second_note = second, second_note
-        self._kept: OrderedDict[tuple[str, str], tuple[bytes, Entry, asyncio.Future[None] | None]]
-        self._kept = OrderedDict()
-        self._at = 0
         self._number = 0  # of the last line made
         self._committed = 0  # of the last line committed
         self._committed_row = 0
@@ -198,12 +155,12 @@ class Host:
         if key:
             known = self._kept.get((caller, key))
             if known is not None:
-                return await self._again(known, _fingerprint(action))
+                return await self._again(known, fingerprint(action))
         self._check_room()
         entry = self._decide(caller, action)
         pending = self._make(Recorded(at=self._at, entry=entry, key=key))
         if key:
-            self._keep(caller, key, (_fingerprint(action), entry, pending.done))
+            self._keep(caller, key, (fingerprint(action), entry, pending.done))
         assert pending.done is not None  # given by _make
         await asyncio.shield(pending.done)
         return entry
@@ -261,27 +218,7 @@ class Host:
                 async with asyncio.timeout(left):
                     await bell.wait()
 
-    def moment(self, row: int) -> str:
-        """The time of a row, as the protocol writes it."""
-        return moment(self.times[row - 1])
-
-    def row_at(self, when: datetime) -> int:
-        """The last row that is not later than a moment."""
-        return bisect_right(self.times, (when - rules.EPOCH) // timedelta(microseconds=1))
-
-    def now(self) -> int:
-        """The clock in microseconds."""
-        self._now()
-        return self._at
-
     # ---- one after the other
-
-    def _now(self) -> State:
-        """The state at the present time."""
-        if not self.logical:
-            self._at = max(self._at, int((time.time() - START) * TICK))
-            self.state.now = self._at // TICK
-        return self.state
 
     def _decide(self, caller: str, action: act.ProtocolAction) -> Entry:
         return rules.decide(self._now(), caller, action)
@@ -322,9 +259,7 @@ class Host:
             if version == self.version:
                 self.state.take_catalogue(built)
 
-    async def _again(
-        self, known: tuple[bytes, Entry, asyncio.Future[None] | None], fingerprint: bytes
-    ) -> Entry:
+    async def _again(self, known: Kept, fingerprint: bytes) -> Entry:
         body, entry, done = known
         if body != fingerprint:
             raise KeyReused
@@ -332,13 +267,6 @@ class Host:
         if done is not None:
             await asyncio.shield(done)
         return entry
-
-    def _keep(
-        self, caller: str, key: str, kept: tuple[bytes, Entry, asyncio.Future[None] | None]
-    ) -> None:
-        self._kept[caller, key] = kept
-        if len(self._kept) > KEYS:
-            self._kept.popitem(last=False)
 
     def _check_room(self) -> None:
         if self._down:
@@ -366,60 +294,6 @@ class Host:
         self._queue.append(pending)
         self._wake.set()
         return pending.done
-
-    def _evolve(self, recorded: Recorded) -> None:
-        """Make the change of a line."""
-        entry, state = recorded.entry, self.state
-        if recorded.at > self._at:
-            self._at = recorded.at
-        if entry is None:
-            state.now = recorded.at // TICK
-            return
-        rules.evolve(state, entry)
-        action = entry.action
-        if isinstance(action, act.Register):
-            self._file(entry.caller, recorded.document, recorded.token)
-            return
-        self.times.append(recorded.at)
-        if isinstance(action, act.SendMessage) and isinstance(action.message, act.OrderProposal):
-            offer = (action.from_agent_id, action.message.id)
-            made = state.offers.get(offer)
-            if made is not None and made.buyer == action.to_agent_id:
-                for name in (action.from_agent_id, action.to_agent_id):
-                    self.offers.setdefault(name, {})[offer] = None
-
-    def _remember(self, recorded: Recorded) -> Callable[[], None]:
-        """What undoes a change that is about to be made."""
-        entry, state, at, now = recorded.entry, self.state, self._at, self.state.now
-        if entry is None:
-
-            def back_in_time() -> None:
-                state.now, self._at = now, at
-
-            return back_in_time
-        undo, name, action = remember(state, entry), entry.caller, entry.action
-        document, token = self.documents.get(name), self.token_of.get(name, "")
-
-        def back() -> None:
-            undo()
-            if isinstance(action, act.Register):
-                self._file(name, document, token)
-                return
-            self.times.pop()
-            if recorded.key:
-                self._kept.pop((name, recorded.key), None)
-
-        return back
-
-    def _file(self, name: str, document: Json | None, token: str) -> None:
-        self.version += 1
-        if document is None:
-            self.documents.pop(name, None)
-        else:
-            self.documents[name] = document
-        self.tokens.pop(self.token_of.pop(name, ""), None)
-        if token:
-            self.tokens[token], self.token_of[name] = name, token
 
     def _forget_note(self) -> None:
         self._notes -= 1
@@ -498,7 +372,7 @@ class Host:
                 self._evolve(one.recorded)
                 entry, one.done = one.recorded.entry, None
                 if one.recorded.key and entry is not None:
-                    kept = (_fingerprint(entry.action), entry, None)
+                    kept = (fingerprint(entry.action), entry, None)
                     self._keep(entry.caller, one.recorded.key, kept)
             self._number = last
             self._stored(lines)
@@ -543,7 +417,7 @@ class Host:
                 if entry is not None:
                     self.totals.count(entry, self.state)
                 if recorded.key and entry is not None:
-                    kept = (_fingerprint(entry.action), entry, None)
+                    kept = (fingerprint(entry.action), entry, None)
                     self._keep(entry.caller, recorded.key, kept)
             if reason:
                 break
@@ -566,45 +440,11 @@ class Host:
             raise ValueError(f"action {entry.row} follows action {self.state.rows}")
 
 
-def moment(micros: int) -> str:
-    """A time in microseconds as ISO text with +00:00."""
-    return (rules.EPOCH + timedelta(microseconds=micros)).isoformat()
-
-
-def hashed(token: str) -> str:
-    """What is kept of a token."""
-    return hashlib.sha256(token.encode()).hexdigest()
-
-
-def about(rules_json: str, **more: str) -> Mapping[str, str]:
-    """What is written beside a journal about its market."""
-    return {"rules": rules_json, **more}
-
-
-def check_about(found: Mapping[str, str], wanted: Mapping[str, str], where: str) -> None:
-    """Refuse to go on with a market under other rules than it began with."""
-    for name, value in wanted.items():
-        if found.get(name, value) != value:
-            raise DataError(
-                f"{where} holds a market with {name} {found[name]}, not {value}: serve it with the "
-                "same, or choose another --database"
-            )
-
-
-def _fingerprint(action: act.Register | act.ProtocolAction) -> bytes:
-    """What an action is known by: its content, so that it is the same after a restart."""
-    return hashlib.blake2b(to_json(act.plain(action)), digest_size=16).digest()
-
-
 def _built(businesses: Sequence[act.Business], rule: str) -> tuple[Sequence[str], Catalogue]:
     """An index that has answered once, so that nothing is left to be built or compiled."""
     ids, catalogue = catalogue_of(businesses)
     catalogue.search(rule, Wanted(query="warm", items=()), limit=10, page=1)
     return ids, catalogue
-
-
-def _add(counts: dict[str, int], name: str) -> None:
-    counts[name] = counts.get(name, 0) + 1
 
 
 def _seen(future: asyncio.Future[None]) -> None:

@@ -6,8 +6,9 @@ import hmac
 import re
 import secrets
 
+from marketeval.apps.server.book import hashed
 from marketeval.apps.server.calls import Call, Stop, wrong
-from marketeval.apps.server.host import Host, hashed
+from marketeval.apps.server.host import Host
 from marketeval.apps.server.settings import Settings
 from marketeval.mechanisms.accounts import BANK
 

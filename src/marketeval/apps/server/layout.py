@@ -16,7 +16,8 @@ from typing import Any
 from pydantic_core import from_json, to_json
 
 from marketeval.actions import two_sided as act
-from marketeval.apps.server.host import Json, Unavailable, moment
+from marketeval.apps.server.book import Json, moment
+from marketeval.apps.server.host import Unavailable
 from marketeval.core.errors import StoreError
 from marketeval.markets.two_sided.journal import Recorded
 from marketeval.markets.two_sided.wire import result_document

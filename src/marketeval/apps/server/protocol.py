@@ -10,8 +10,9 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 
 from marketeval.actions import two_sided as act
+from marketeval.apps.server.book import START, hashed
 from marketeval.apps.server.calls import Answer, Call, Stop, member, ok, wrong
-from marketeval.apps.server.host import START, Unavailable, hashed
+from marketeval.apps.server.host import Unavailable
 from marketeval.apps.server.identity import bearer
 from marketeval.apps.server.service import Service, parameters, unavailable
 from marketeval.markets.two_sided.journal import TICK

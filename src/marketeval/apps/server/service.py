@@ -9,8 +9,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pydantic_core import to_json
 
 from marketeval.actions import two_sided as act
+from marketeval.apps.server.book import Json
 from marketeval.apps.server.calls import Call, Stop, not_fitting, wrong
-from marketeval.apps.server.host import Host, Json, KeyReused, Unavailable
+from marketeval.apps.server.host import Host, KeyReused, Unavailable
 from marketeval.apps.server.identity import Identity
 from marketeval.apps.server.settings import Settings
 from marketeval.markets.two_sided.journal import checked_profile

@@ -11,7 +11,7 @@ import re
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,11 +19,11 @@ import uvicorn
 
 from marketeval.apps.server.app import application
 from marketeval.apps.server.connections import protocol
-from marketeval.apps.server.host import Host, check_about
+from marketeval.apps.server.host import Host
 from marketeval.apps.server.layout import OTHERS, TABLES, Layout
 from marketeval.apps.server.service import Service
 from marketeval.apps.server.settings import LOOPBACK, Settings
-from marketeval.core.errors import UsageError
+from marketeval.core.errors import DataError, UsageError
 from marketeval.markets.two_sided.state import State
 from marketeval.stores.base import Journal
 from marketeval.stores.memory import MemoryJournal
@@ -95,6 +95,16 @@ async def open_market(settings: Settings, database: str, *, layout: str = "") ->
         await store.close()
         raise
     return Opened(Service(host, settings), where, said, mirror)
+
+
+def check_about(found: Mapping[str, str], wanted: Mapping[str, str], where: str) -> None:
+    """Refuse to go on with a market under other rules than it began with."""
+    for name, value in wanted.items():
+        if found.get(name, value) != value:
+            raise DataError(
+                f"{where} holds a market with {name} {found[name]}, not {value}: serve it with the "
+                "same, or choose another --database"
+            )
 
 
 def check_address(settings: Settings) -> None:
