@@ -49,7 +49,7 @@ def _there(spec: Coupled, file: str) -> None:
     """Refuse a file that is not where the scenario says, and say how to name its folder."""
     if not os.path.isfile(spec.path(file)):
         raise DataError(
-            f"no file {spec.path(file)}; say where the scenario's data are with "
+            f"no file {spec.path(file)}; put it there, or say where the scenario's data are with "
             "--set folder=FOLDER (market.folder)"
         )
 
