@@ -106,6 +106,7 @@ def test_a_graph_that_is_none_is_named(edges, said):
         ("demand", {"weights": {"art": 1}}, "topic of the demand"),
         ("demand", {"taxonomy": "tuna"}, "no question has a label of 'tuna'"),
         ("credit", "reported", "credit"),
+        ("pool", {}, "pool"),
         ("edgez", [], "unknown key 'edgez'"),
         ("questions", "nothing.csv", "nothing.csv"),
         ("qrels", "nothing.txt", "nothing.txt"),

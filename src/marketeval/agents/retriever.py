@@ -164,6 +164,8 @@ class SearchEndpoint:
 def run(order: Order) -> RunRetriever:
     """`run:FILE`; option `inflate`."""
     inflate = _number(order, "inflate", 1.0)
+    if not order.argument:
+        raise ScenarioError(f"seat '{order.seat}': expected run:FILE, a TREC run of six columns")
     path = Path(order.argument)
     rankings = read_run(path)
     return RunRetriever(rankings, {str(path): _file_hash(path)}, inflate)

@@ -338,7 +338,7 @@ class Coupled(Spec):
     folder: str = ""
     questions: str = ""
     documents: str = ""
-    pool: dict[str, Count] = {"all": 100}
+    pool: Annotated[dict[str, Count], Field(min_length=1)] = {"all": 100}
     qrels: str = ""
     measure: str = "nDCG@10"
     demand: Demand = Demand()
