@@ -9,7 +9,7 @@ import pytest
 
 from marketeval.llm.client import Completion, StopError, TransientError
 from marketeval.llm.cost import Price, Prices
-from marketeval.llm.limits import Budget, Limiter, Limits
+from marketeval.llm.limits import Budget, Limiter, Limits, Row
 from marketeval.llm.openai_compatible import endpoint_model, provider_model
 
 
@@ -135,3 +135,14 @@ def test_prices_come_from_the_usage_and_an_unknown_model_is_unpriced():
     assert Prices().cost(endpoint_model("http://h/v1#gpt-4o"), done) is None
     assert prices.cost(endpoint_model("http://h/v1#mine"), done) == 0.5 + 0.2
     assert prices.cost(endpoint_model("http://h/v1#mine"), Completion(text="x")) is None
+
+
+def test_an_answer_asked_for_before_the_failures_does_not_end_their_row():
+    row = Row()
+    row.succeeded(3)
+    assert row.failed(5, "a") == ("a",)
+    row.succeeded(4)  # overtaken by the failure
+    assert row.failed(6, "b") == ("a", "b")
+    row.succeeded(7)
+    assert row.failed(2, "c") == ()  # it started before the last success
+    assert row.failed(8, "d") == ("d",)

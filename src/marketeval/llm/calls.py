@@ -10,6 +10,7 @@ recorded, also after an error or an interrupt.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -19,7 +20,6 @@ from marketeval.core.errors import ReplayError, UsageError
 from marketeval.llm.cassette import Cassette, Entry, call_key, canonical
 from marketeval.llm.client import (
     DEFAULTS,
-    CallError,
     Completion,
     FinalError,
     Message,
@@ -30,7 +30,7 @@ from marketeval.llm.client import (
     StopError,
 )
 from marketeval.llm.cost import Prices
-from marketeval.llm.limits import Budget, Limiter, Limits
+from marketeval.llm.limits import Budget, Limiter, Limits, Row, Tried
 
 T = TypeVar("T")
 PREFLIGHT = (Message("user", "Reply with OK."),)
@@ -91,7 +91,7 @@ class Calls:
     _limiters: dict[str, Limiter] = field(default_factory=dict)
     _open: dict[str, asyncio.Task[Call]] = field(default_factory=dict)
     _models: dict[int, Model] = field(default_factory=dict)
-    _failed: dict[str, list[str]] = field(default_factory=dict)  # keys in a row, by endpoint
+    _rows: dict[str, Row] = field(default_factory=lambda: defaultdict(Row))  # by endpoint
 
     async def complete(
         self,
@@ -262,7 +262,7 @@ class Calls:
         refused = isinstance(tried.error, RefusedFormatError)
         done = tried.completion
         if done is not None:  # before its record is awaited: what fails meanwhile came later
-            self._failed.pop(model.endpoint, None)
+            self._rows[model.endpoint].succeeded(tried.number)
         entry = Entry(
             completion=done,
             reason=tried.error.reason if tried.error else "",
@@ -272,7 +272,7 @@ class Calls:
             failures=tried.failures,
             refused=refused,
         )
-        if tried.error and not refused and await self._is_the_end(model, key, tried.error):
+        if tried.error and not refused and await self._is_the_end(model, key, tried):
             raise self.stopped or tried.error
         await self.cassette.keep_call(
             key, entry, model=model, seat=seat, sample=sample, request=request,
@@ -283,18 +283,17 @@ class Calls:
             self.told(_line(seat, model, sample, entry))
         return _call(entry, served=False)
 
-    async def _is_the_end(self, model: Model, key: str, error: CallError) -> bool:
+    async def _is_the_end(self, model: Model, key: str, tried: Tried) -> bool:
         """Count a failure in a row; at the limit stop, and forget the row: an endpoint that is
         gone is no outcome, so a resumed run asks again."""
-        failed = self._failed.setdefault(model.endpoint, [])
-        failed.append(key)
+        failed = self._rows[model.endpoint].failed(tried.number, key)
         bound = self._limiter(model).limits.failures_in_a_row
         if len(failed) < bound:
             return False
-        last = f"{error.reason}: {error.detail}".rstrip(": ")
         self.stop(
             StopError(
-                f"{model.endpoint}: {len(failed)} calls in a row failed, the last with: {last}; "
+                f"{model.endpoint}: {len(failed)} calls in a row failed, the last with: "
+                f"{tried.failures[-1]}; "
                 "what was answered is recorded: go on with --resume once the endpoint is well again"
             )
         )

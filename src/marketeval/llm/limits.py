@@ -14,7 +14,7 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,10 +43,11 @@ class Limits:
 
 @dataclass(slots=True)
 class Start:
-    """When a call started, and the tokens it counts with."""
+    """When an attempt started, the tokens it counts with, and how many started before it."""
 
     at: float
     tokens: float
+    number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +59,30 @@ class Tried:
     latency_s: float
     attempts: int
     failures: tuple[str, ...]
+    number: int  # of the last attempt, in the order in which they started
+
+
+class Row:
+    """Calls to one endpoint that failed for good, with no success among those started later.
+
+    Answers overtake each other: one that was asked for before an endpoint went away, and comes
+    after the first refusals, says nothing of how the endpoint is now.
+    """
+
+    def __init__(self) -> None:
+        self._failed: dict[str, int] = {}  # the number of its last attempt, by call
+        self._well = -1  # the latest start of a success
+
+    def succeeded(self, number: int) -> None:
+        """An attempt brought an answer."""
+        self._well = max(self._well, number)
+        self._failed = {key: at for key, at in self._failed.items() if at > self._well}
+
+    def failed(self, number: int, key: str) -> Sequence[str]:
+        """A call failed for good; the calls of the row."""
+        if number > self._well:
+            self._failed[key] = number
+        return tuple(self._failed)
 
 
 class Limiter:
@@ -74,6 +99,7 @@ class Limiter:
         self._not_before = 0.0
         self._alarm: asyncio.TimerHandle | None = None
         self._stopped: StopError | None = None
+        self._started = 0
         self._jitter = random.Random()
 
     @property
@@ -133,6 +159,7 @@ class Limiter:
                 latency_s=latency,
                 attempts=len(failures) + (error is None),
                 failures=tuple(failures),
+                number=start.number,
             )
 
     def stop(self, reason: StopError) -> None:
@@ -201,7 +228,8 @@ class Limiter:
         return max(0.0, delay)
 
     def _take(self, now: float, tokens: float) -> Start:
-        start = Start(now, tokens)
+        start = Start(now, tokens, self._started)
+        self._started += 1
         self.running += 1
         if self.limits.requests_per_minute or self.limits.tokens_per_minute:
             self._window.append(start)
