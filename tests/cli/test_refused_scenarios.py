@@ -233,7 +233,7 @@ def test_preferences_for_a_seat_that_is_not_there_are_refused(
 @pytest.mark.parametrize(
     "words",
     [
-        ("--executor", "threads"),
+        ("--executor", "thread"),
         ("--force", "--resume"),
         ("--sed", "1"),
         ("--missing", "ignore"),

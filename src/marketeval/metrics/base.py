@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, dataclass_transform
 
 from marketeval.core.errors import UnknownNameError, UsageError
 from marketeval.core.registry import Registry
@@ -56,7 +56,16 @@ def parse_metric(text: str) -> Metric:
         raise UsageError(f"expected a metric such as HHI or HHI(window=10), got '{text}'")
     name, arguments = found.groups()
     cls = _registry()[name]
-    return cls(**read_arguments(cls, name, arguments or ""))
+    given = read_arguments(cls, name, arguments or "")
+    parameters = fields(cast(Any, cls))  # any: `@metric` made it a dataclass
+    lacking = [one.name for one in parameters if _has_no_default(one) and one.name not in given]
+    if lacking:
+        raise UsageError(f"{name}: {lacking[0]} is missing; give it as in {name}({lacking[0]}=...)")
+    return cls(**given)
+
+
+def _has_no_default(one: Field[Any]) -> bool:  # any: of whatever type
+    return one.default is MISSING and one.default_factory is MISSING
 
 
 def evaluate(log: LogReader, metrics: Sequence[Metric]) -> pl.DataFrame:
