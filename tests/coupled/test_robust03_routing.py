@@ -44,5 +44,5 @@ def test_fifty_seeds_tell_open_from_exclusive_routing_and_capacity_from_none(tmp
         assert mean(arm, "Regret(best=item)")[1] >= 0
     # capacity spreads the traffic of open routers; a third of the market is less to choose from
     assert mean(arms["capacity"], "In(retrievers, HHI)")[2] < mean(done, "In(retrievers, HHI)")[1]
-    effect = compare(done, done.controls["capacity"], [parse_metric("Regret(best=item)")])
+    effect = compare(done, done.controls["capacity"], metrics=["Regret(best=item)"])
     assert effect["high"][0] < 0  # without capacity less is lost
