@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from marketeval.apps.cli.main import run as marketeval
 from marketeval.core.errors import UsageError
 from marketeval.experiments import pieces
 from marketeval.experiments.executors import Serial, Threads
@@ -57,3 +58,33 @@ def test_a_unit_that_is_missing_is_played_on_resume(tree: Tree, tmp_path: Path) 
         run(tree, tmp_path / "out", executor=Serial(), keep="metrics", progress=broken)
     again = run(tree, tmp_path / "out", executor=Serial(), keep="metrics", resume=True)
     assert again.metrics().equals(whole.metrics())
+
+
+def test_metrics_and_compare_show_what_was_stored_and_refuse_only_the_rest(
+    tree: Tree, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree["metrics"] = ["HHI", "MarketShare(window=2)"]
+    run(tree, tmp_path / "log", executor=Serial())
+    run(tree, tmp_path / "alone", executor=Serial(), keep="metrics")
+
+    def told(verb: str, name: str, *words: str) -> str:
+        controls = [str(tmp_path / name / "controls" / "no-entry")] if verb == "compare" else []
+        assert marketeval([verb, str(tmp_path / name), *controls, *words]) == 0
+        return capsys.readouterr().out
+
+    for words in (
+        ("metrics",),
+        ("metrics", "HHI"),
+        ("metrics", "MarketShare(window = 2)", "--by-seed"),
+    ):
+        assert told(words[0], "alone", *words[1:]) == told(words[0], "log", *words[1:])
+    compared = ("--metric", "HHI")
+    assert "HHI" in told("compare", "alone", *compared) == told("compare", "log", *compared)
+    control = str(tmp_path / "alone" / "controls" / "no-entry")
+    for refused in (
+        ["metrics", str(tmp_path / "alone"), "HHI", "MeanScore"],
+        ["compare", str(tmp_path / "alone"), control, "--metric", "MeanScore"],
+    ):
+        assert marketeval(refused) == 2
+        err = capsys.readouterr().err
+        assert "no events to compute MeanScore from; stored: HHI, MarketShare(window=2);" in err

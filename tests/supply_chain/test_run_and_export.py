@@ -55,6 +55,13 @@ def test_a_run_can_be_replayed_and_measured_again(played, capsys):
     assert "alma" in capsys.readouterr().out
 
 
+def test_without_a_metric_named_those_of_the_scenario_are_shown(played, capsys):
+    assert run(["metrics", str(played), "--format", "json"]) == 0
+    shown = {row["metric"] for row in json.loads(capsys.readouterr().out)}
+    assert shown == set(RunDirectory(played).scenario.metrics)
+    assert "Profit" in shown
+
+
 def test_trajectories_hold_what_was_seen_done_and_earned(played, tmp_path):
     target = tmp_path / "t.jsonl"
     assert run(["export", str(played), "--to", "trajectories", "--out", str(target)]) == 0

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import polars as pl
 
 from marketeval.core.errors import UsageError
+from marketeval.experiments.measured import measured
 from marketeval.experiments.run_directory import RunDirectory
-from marketeval.metrics.base import evaluate, parse_metric
 from marketeval.metrics.resampling import paired_effect
 
 
@@ -29,6 +29,5 @@ def compare(
         mine, theirs = run.metrics(), control.metrics()
         mine, theirs = (one.filter(pl.col("step").is_null()) for one in (mine, theirs))
     else:
-        asked = [parse_metric(text) for text in metrics]
-        mine, theirs = evaluate(run, asked), evaluate(control, asked)
+        mine, theirs = measured(run, metrics), measured(control, metrics)
     return paired_effect(mine, theirs)

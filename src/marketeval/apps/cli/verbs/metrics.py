@@ -41,6 +41,8 @@ def command(
     from marketeval.apps.cli.inputs import open_log
     from marketeval.apps.cli.tables import FORMATS, show
     from marketeval.core.errors import UnknownNameError
+    from marketeval.experiments.measured import measured
+    from marketeval.experiments.run_directory import RunDirectory
     from marketeval.metrics.base import evaluate, parse_metric
     from marketeval.metrics.resampling import summarise
 
@@ -50,15 +52,21 @@ def command(
     if analysis or audit:
         typer.echo(_analysis(log, opened, seed, audit=audit))
         return
-    asked = [parse_metric(text) for text in metric or _default(opened)]
-    tidy = evaluate(opened, asked)
+    asked = metric or _default(opened)
+    if isinstance(opened, RunDirectory):
+        tidy = measured(opened, asked)
+    else:
+        tidy = evaluate(opened, [parse_metric(text) for text in asked])
     typer.echo(show(tidy if by_seed else summarise(tidy), format_))
 
 
 def _default(log: LogReader) -> Sequence[str]:
-    """The metrics of the log's family where none are named."""
+    """The metrics where none are named: those of the run's scenario, else of the log's family."""
     from marketeval.experiments.families import FAMILIES
+    from marketeval.experiments.run_directory import RunDirectory
 
+    if isinstance(log, RunDirectory) and log.scenario.metrics:
+        return log.scenario.metrics
     if _is_two_sided(log):
         return tuple(FAMILIES["two_sided"].DEFAULT_METRICS)
     return ("MarketShare", "HHI", "Retention(m=10)")
