@@ -71,6 +71,12 @@ def test_processes_and_this_one_give_the_same_bytes(tree: Tree, tmp_path: Path) 
         (["epsilon="], "expected --grid KEY=VALUE"),
         (["epsilno=1,2"], "unknown key 'epsilno'; did you mean 'epsilon'"),
         (["epsilon=0.1", "market.choice.epsilon=0.2"], "each key of the grid once"),
+        (["seeds=1,2"], "seeds are given by --seeds"),
+        *(
+            ([f"{key}=[HHI],[MeanScore]"], f"setting of the market in --grid, got '{key}'")
+            for key in ("name", "title", "description", "family", "metrics", "controls", "prices")
+        ),
+        (["controls.no-entry=1,2"], "setting of the market in --grid, got 'controls.no-entry'"),
         (["epsilon=0.1,2"], "cell epsilon=2: market.choice.epsilon: .*less than or equal to 1"),
     ],
 )
@@ -80,6 +86,19 @@ def test_a_grid_that_cannot_be_is_refused_and_nothing_written(
     with pytest.raises(UsageError, match=words):
         sweep(tree, parse_grid(grid, tree), tmp_path / "out", seeds=SEEDS)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_grid_of_a_caller_in_python_is_held_to_the_same(tree: Tree, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="seeds are given by --seeds"):
+        sweep(tree, {"seeds": ["1", "2"]}, tmp_path / "out", seeds=SEEDS)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_grid_may_vary_who_fills_a_seat(tree: Tree, tmp_path: Path) -> None:
+    seat = f"seats.{next(iter(tree['seats']))}.agent"
+    grid = parse_grid([f"{seat}=bernoulli:0.2,bernoulli:0.9"], tree)
+    effects = sweep({**tree, "controls": {}}, grid, tmp_path / "out", seeds=SEEDS)
+    assert effects[seat].unique().sort().to_list() == ["bernoulli:0.2", "bernoulli:0.9"]
 
 
 def test_a_folder_of_something_else_and_another_sweeps_cells_are_left_alone(

@@ -45,6 +45,7 @@ from marketeval.metrics.resampling import summarise
 
 Grid = Mapping[str, Sequence[Any]]  # any: values as in a scenario's YAML
 HALF = ".half-"
+SWEPT = ("market", "seats", "outcomes", "missing", "items", "static", "entries", "phases")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,8 @@ class Cell:
 def parse_grid(texts: Sequence[str], tree: Tree) -> dict[str, list[Any]]:
     """`key=a,b,c` per text; a key may be the last part of one under `market`, such as epsilon.
 
-    Raises UsageError for a key that is not there, or twice, or without values.
+    Raises UsageError for a key that is not there, or twice, or without values, or that changes
+    nothing in the market.
     """
     grid: dict[str, list[Any]] = {}
     for text in texts:
@@ -70,6 +72,7 @@ def parse_grid(texts: Sequence[str], tree: Tree) -> dict[str, list[Any]]:
         if not equals or not key.strip() or not values.strip():
             raise UsageError(f"expected --grid KEY=VALUE,VALUE,..., got '{text}'")
         name = full_key(tree, key.strip())
+        _check_key(name)
         listed = parse_value(f"[{values}]")
         if not isinstance(listed, list):
             listed = values.split(",")
@@ -82,6 +85,18 @@ def parse_grid(texts: Sequence[str], tree: Tree) -> dict[str, list[Any]]:
     return grid
 
 
+def _check_key(name: str) -> None:
+    """Refuse what a whole sweep has in common, as all columns of its result are."""
+    top = name.partition(".")[0]
+    if top == "seeds":
+        raise UsageError("expected a setting of the market in --grid; seeds are given by --seeds")
+    if top not in SWEPT:
+        raise UsageError(
+            f"expected a setting of the market in --grid, got '{name}', which all cells have in "
+            f"common; what may vary: {', '.join(SWEPT)}"
+        )
+
+
 def cells_of(
     tree: Tree, grid: Grid, out: Path, *, seeds: Sequence[int], engine: Engine, keep: Keep
 ) -> list[Cell]:
@@ -90,6 +105,8 @@ def cells_of(
     Raises UsageError, naming the cell, for one that cannot be played.
     """
     cells = []
+    for key in grid:
+        _check_key(full_key(tree, key))
     for values in itertools.product(*grid.values()):
         pairs = tuple(zip(grid, values, strict=True))
         told = ",".join(f"{key.rpartition('.')[2]}={value}" for key, value in pairs)
