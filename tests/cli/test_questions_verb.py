@@ -82,6 +82,8 @@ def test_bad_documents_are_one_line(
         (("--temperature", 3), "temperature: expected a number from 0 to 2, got 3"),
         (("--out", "no/where.csv"), "expected --out in a folder that is there; no is not"),
         (("--seed", -1), "expected a seed from 0"),
+        (("--max-calls", -3), "'--max-calls': Input should be greater"),
+        (("--max-cost", -1), "'--max-cost': Input should be greater"),
     ],
 )
 def test_bad_orders_are_one_line(
@@ -99,3 +101,26 @@ def test_a_missing_key_names_the_variable(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     words = ("--model", "openai:gpt-4.1", "--count", 1, "--out", "q.csv")
     assert "OPENAI_API_KEY" in refused("questions", rivers, *words)
+
+
+@pytest.mark.parametrize("more", [(), ("--force",)])
+def test_no_output_takes_the_place_of_what_is_read(
+    refused: Callable[..., str], rivers: Path, tmp_path: Path, more: tuple[str, ...]
+) -> None:
+    (tmp_path / "link.csv").symlink_to(rivers)
+    kinds = "name: k\ntopics: [t]\ndimensions: {a: {b: {weight: 1, told: c}}}\n"
+    (tmp_path / "kinds.yaml").write_text(kinds)
+    (tmp_path / "ask.txt").write_text("{kind} {topics} {document}")
+    (tmp_path / "rivers.csv.json").write_text(rivers.read_text())
+    words = ("--model", "http://127.0.0.1:9/v1#m", "--count", 1, *more)
+    own = ("--taxonomy", "kinds.yaml", "--prompt", "ask.txt")
+    for documents, out, lost in (
+        (rivers, rivers, rivers),
+        (rivers, "./rivers.jsonl", rivers),
+        (rivers, "link.csv", rivers),
+        ("rivers.csv.json", "rivers.csv", "rivers.csv.json"),
+        (rivers, "kinds.yaml", "kinds.yaml"),
+        (rivers, "ask.txt", "ask.txt"),
+    ):
+        line = refused("questions", documents, *words, *own, "--out", out)
+        assert f"--out would overwrite {lost}, which is read; choose another" in line

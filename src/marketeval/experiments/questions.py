@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -32,6 +31,8 @@ from marketeval.experiments.question_plan import (
     read_documents,
     read_taxonomy,
 )
+from marketeval.experiments.run_directory import write_text
+from marketeval.experiments.targets import check_target
 from marketeval.llm.calls import Calls, all_of
 from marketeval.llm.cassette import Cassette
 from marketeval.llm.client import CallError, Message, StopError
@@ -39,6 +40,7 @@ from marketeval.llm.limits import Budget, Limits
 from marketeval.llm.structured import ask
 
 PROMPT = "make-question-v1"
+CALLS = ".calls.sqlite"  # after the name of the output: what was asked and answered
 Progress = Callable[[int, int], None]
 
 
@@ -118,10 +120,11 @@ def make_questions(
     """
     if order.count < 1:
         raise UsageError(f"expected --count of 1 or more, got {order.count}")
+    own = [Path(name) for name in (order.taxonomy, order.prompt) if Path(name).suffix]
+    for end in ("", ".json", CALLS):
+        check_target(Path(f"{out}{end}"), "--out", inputs=[documents, *own])
     if out.exists() and not force:
         raise UsageError(f"{out} is there already; choose another --out, or replace it by --force")
-    if not out.parent.is_dir():
-        raise UsageError(f"expected --out in a folder that is there; {out.parent} is not")
     taxonomy, template = read_taxonomy(order.taxonomy), _prompt(order.prompt)
     plans = plan(read_documents(documents), taxonomy, count=order.count, seed=order.seed)
     made = asyncio.run(_make(plans, taxonomy, template, out, order, limits or Limits(), progress))
@@ -190,7 +193,7 @@ async def _make(
     """Ask for all questions at once, within the limits of the endpoint."""
     identity = hashlib.sha256(f"{template.hash} {taxonomy.model_dump_json()}".encode()).hexdigest()
     calls = Calls(
-        cassette=Cassette(Path(f"{out}.calls.sqlite"), scenario=identity, name="questions"),
+        cassette=Cassette(Path(f"{out}{CALLS}"), scenario=identity, name="questions"),
         budget=Budget(max_calls=order.max_calls, max_cost=order.max_cost),
         default_limits=limits,
         retry_missing=order.retry_missing,
@@ -288,9 +291,7 @@ def _write(made: Made, documents: Path, out: Path, order: Order) -> None:
         (out, made.table.write_csv()),
         (Path(f"{out}.json"), json.dumps(facts, indent=1, ensure_ascii=False) + "\n"),
     ):
-        half = path.with_name(f"{path.name}.half")
-        half.write_text(text, "utf-8")
-        os.replace(half, path)
+        write_text(path, text)
 
 
 def _prompt(name: str) -> Prompt:

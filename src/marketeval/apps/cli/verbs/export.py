@@ -23,6 +23,7 @@ def command(
     """Write a run's interactions as another program reads them."""
     from marketeval.apps.cli.inputs import open_run
     from marketeval.core.errors import UnknownNameError
+    from marketeval.experiments.targets import check_target
 
     if to not in FORMATS:
         raise UnknownNameError("export format", to, FORMATS)
@@ -31,6 +32,7 @@ def command(
         raise UsageError(f"{run} has no seed {seed}; it has {opened.manifest.seeds}")
     name, write = NAMES[to], FORMATS[to][1]
     target = out or run / name
+    check_target(target, "--out")
     if target.exists():
         raise UsageError(f"{target} is there already; choose another --out")
     write(opened, seed, target)

@@ -21,7 +21,10 @@ def command(
     from marketeval.apps.report.graph import as_svg, as_text, of_log, of_scenario
     from marketeval.core.errors import UsageError
     from marketeval.experiments.scenario import check
+    from marketeval.experiments.targets import check_target
 
+    if svg is not None:
+        check_target(svg, "--svg", inputs=[Path(scenario)] if Path(scenario).is_file() else [])
     if Path(scenario).is_dir():
         run = open_run(Path(scenario))
         family, drawn = run.manifest.family, None

@@ -24,8 +24,10 @@ def command(
     ] = "make-question-v1",
     temperature: Annotated[float, typer.Option(help="From 0 to 2.")] = 0.7,
     max_tokens: Annotated[int, typer.Option(help="Most tokens of an answer.")] = 512,
-    max_calls: Annotated[int | None, typer.Option(help="Stop after so many calls.")] = None,
-    max_cost: Annotated[float | None, typer.Option(help="Stop before so many dollars.")] = None,
+    max_calls: Annotated[int | None, typer.Option(min=0, help="Stop after so many calls.")] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0.0, help="Stop before so many dollars.")
+    ] = None,
     retry_missing: Annotated[
         bool, typer.Option("--retry-missing", help="Make calls again that had failed.")
     ] = False,

@@ -49,7 +49,10 @@ def command(
 
     from marketeval.apps.cli.progress import say
     from marketeval.core.errors import UnknownNameError, UsageError
+    from marketeval.experiments.targets import check_target
 
+    if access_log and access_log != "-":
+        check_target(Path(access_log), "--access-log", inputs=[Path(database)])
     try:
         from marketeval.apps.server.rules import parse_rules
         from marketeval.apps.server.serving import Opened, serve
