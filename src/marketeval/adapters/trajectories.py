@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,7 +31,7 @@ from marketeval.core.log import EventLog
 from marketeval.core.market import Action, Agent, Noted, Request
 from marketeval.experiments import live
 from marketeval.experiments.assembly import assemble
-from marketeval.experiments.run_directory import RunDirectory
+from marketeval.experiments.run_directory import RunDirectory, whole
 
 
 @dataclass(frozen=True)
@@ -69,15 +68,16 @@ def write_trajectories(run: RunDirectory, target: Path, *, seed: int | None = No
 
     Raises
     ------
-    UsageError : a run of another family
+    UsageError : a run of another family, or one whose log was not kept
     ReplayError : an episode came out differently, or the cassette lacks an answer
     """
     if run.manifest.family != "supply_chain":
         raise UsageError(f"trajectories are of supply-chain runs; {run.path} is of another family")
+    if run.manifest.keep == "metrics":
+        raise UsageError(f"{run.path} was run with --keep metrics: there is no log to export")
     digests = run.manifest.digests()
     agents = {name: seat.agent for name, seat in run.scenario.seats.items()}
-    half = target.with_name(f"{target.name}.half")
-    with half.open("w", encoding="utf-8") as file:
+    with whole(target) as half, half.open("w", encoding="utf-8") as file:
 
         def write(one: int, log: EventLog, seats: Mapping[str, Overheard]) -> None:
             if log.digests[one] != digests[one]:
@@ -86,7 +86,6 @@ def write_trajectories(run: RunDirectory, target: Path, *, seed: int | None = No
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
 
         _play_again(run, [seed] if seed is not None else run.seeds(), write)
-    os.replace(half, target)
 
 
 def _play_again(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 from collections.abc import Sequence
 from html import escape
 from importlib import resources
@@ -25,6 +24,7 @@ from marketeval.apps.report.words import (
     seed_text,
 )
 from marketeval.core.errors import UsageError
+from marketeval.experiments.run_directory import whole
 
 if TYPE_CHECKING:
     from marketeval.apps.report import bazaars
@@ -478,6 +478,5 @@ def _safe(name: str) -> str:
 def _replace(path: Path, content: bytes) -> None:
     """Write a file under its name only once it is whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_name(f"{path.name}.half")
-    half.write_bytes(content)
-    os.replace(half, path)
+    with whole(path) as half:
+        half.write_bytes(content)
