@@ -33,6 +33,7 @@ def test_of_a_seat_that_is_no_model_the_request_is_shown(shell: Shell, small: Pa
             ("--seat", "alpha", "--agent", "alpha=http://127.0.0.1:9/v1#m"),
             "seat 'alpha' answers in words, so it needs the questions in words",
         ),
+        (("--seat", "alpha", "--agent", "foo"), "expected --agent NAME=AGENT, got 'foo'"),
         (("--seat", "alpha", "--set", "horizn=3"), "did you mean 'horizon'?"),
     ],
 )

@@ -343,3 +343,35 @@ def test_a_table_is_found_from_wherever_the_run_is_read(
         assert shell("replay", "deep/down/done").code == 0
         monkeypatch.chdir(tmp_path / "deep" / "down")
     assert shell("run", "../mine.yaml", *options, "--resume").code == 0  # another spelling only
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [
+        (("export", "run", "--to", "csv", "--out"), "--out"),
+        (("export", "run", "--to", "marketplace-eval", "--seed", 1, "--out"), "--out"),
+        (("graph", "rag-ecosystem", "--svg"), "--svg"),
+        (("serve", "--database", "m.sqlite", "--port", 0, "--access-log"), "--access-log"),
+    ],
+)
+def test_a_file_in_a_missing_folder_is_one_line_before_anything_is_done(
+    refused: Refused, run: Path, words: tuple[object, ...], option: str
+) -> None:
+    line = refused(*words, "nodir/x")
+    assert line == f"error: expected {option} in a folder that is there; nodir is not\n"
+    assert f"expected a file for {option}; {run} is a folder" in refused(*words, run)
+
+
+def test_a_picture_does_not_take_the_place_of_its_scenario(
+    refused: Refused, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.yaml").write_text("base: rag-ecosystem\n")
+    line = refused("graph", "mine.yaml", "--svg", tmp_path / "mine.yaml")
+    assert "--svg would overwrite mine.yaml, which is read" in line
+
+
+def test_what_is_of_another_family_is_named(refused: Refused, small_run: Path) -> None:
+    line = refused("conversation", small_run, "--customer", "ann")
+    family = f"{small_run} is of family information"
+    assert line == f"error: conversations are of two-sided runs; {family}\n"
+    assert refused("rate", small_run) == f"error: ratings are of supply-chain runs; {family}\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -76,6 +77,41 @@ def test_trajectories_hold_what_was_seen_done_and_earned(played, tmp_path):
     mine = [row for row in rows if row["seed"] == 1 and row["seat"] == "alma"]
     assert sum(row["reward"] for row in mine) == mine[0]["return"]
     assert mine[-1]["return"] == mine[-1]["reward"]
+
+
+def test_trajectories_without_a_log_are_one_line_and_leave_nothing(tmp_path, capsys):
+    (tmp_path / "small.yaml").write_text(SCENARIO, "utf-8")
+    folder = tmp_path / "run"
+    arguments = ["run", str(tmp_path / "small.yaml"), "--out", str(folder), "--seeds", "1"]
+    assert run([*arguments, "--keep", "metrics", "--executor", "serial", "--no-report"]) == 0
+    capsys.readouterr()
+    target = tmp_path / "t.jsonl"
+    assert run(["export", str(folder), "--to", "trajectories", "--out", str(target)]) == 2
+    assert capsys.readouterr() == (
+        "",
+        f"error: {folder} was run with --keep metrics: there is no log to export\n",
+    )
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["run", "small.yaml"]
+
+
+def test_trajectories_of_a_changed_run_leave_no_half_file(played, tmp_path, capsys):
+    folder = tmp_path / "run"
+    shutil.copytree(played, folder)
+    manifest = folder / "manifest.json"
+    digest = RunDirectory(played).manifest.digests()[2]
+    manifest.write_text(manifest.read_text("utf-8").replace(digest, digest[::-1]), "utf-8")
+    target = tmp_path / "t.jsonl"
+    assert run(["export", str(folder), "--to", "trajectories", "--out", str(target)]) == 1
+    assert "seed 2: the episode differs" in capsys.readouterr().err
+    assert [one.name for one in tmp_path.iterdir()] == ["run"]
+
+
+def test_a_game_is_rated_once(played, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(played.parent)
+    assert run(["rate", str(played)]) == 0
+    capsys.readouterr()
+    assert run(["rate", str(played), "run"]) == 2
+    assert capsys.readouterr() == ("", "error: run is given twice; its games would count twice\n")
 
 
 @pytest.mark.parametrize(

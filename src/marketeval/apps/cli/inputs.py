@@ -43,12 +43,16 @@ def scenario_tree(
     *,
     settings: Sequence[str] = (),
     seats: Sequence[str] = (),
+    seat_option: str = "--seat",
     outcomes: Sequence[Path] = (),
     missing: str | None = None,
     items: Path | None = None,
     entries: Path | None = None,
 ) -> tuple[dict[str, Any], list[str]]:  # any: a scenario's YAML
-    """A scenario's tree with what the command line changes in it, and notes on how it was read."""
+    """A scenario's tree with what the command line changes in it, and notes on how it was read.
+
+    `seat_option` is the verb's name of the option that gave `seats`, for what is said of them.
+    """
     from marketeval.adapters.marketplace_eval_scenario import is_config, load_tree
     from marketeval.experiments.assembly import with_seats
     from marketeval.experiments.scenario import (
@@ -78,7 +82,7 @@ def scenario_tree(
     if seats or any(key.startswith("seats.") for key, _ in changes):
         tree = with_seats(tree)
     for text in seats:
-        fill_seat(tree, *_pair(text, "--seat NAME=AGENT"))
+        fill_seat(tree, *_pair(text, f"{seat_option} NAME=AGENT"))
     for key, value in changes:
         override(tree, key, parse_value(value))
     make_absolute(tree, Path.cwd())

@@ -20,6 +20,7 @@ def command(
     ] = True,
 ) -> None:
     """Show what one customer decided, saw, heard and paid, round by round."""
+    from marketeval.adapters.magentic import is_database
     from marketeval.apps.cli.inputs import open_log
     from marketeval.apps.report.conversation import story
     from marketeval.core.errors import UsageError
@@ -27,6 +28,12 @@ def command(
     from marketeval.experiments.run_directory import RunDirectory
 
     opened = open_log(log)
+    if isinstance(opened, RunDirectory):
+        family = opened.manifest.family
+    else:
+        family = "two_sided" if is_database(log) else "information"
+    if family != "two_sided":
+        raise UsageError(f"conversations are of two-sided runs; {log} is of family {family}")
     seeds = opened.seeds()
     if not seeds or (seed is not None and seed not in seeds):
         raise UsageError(f"{log} has no seed {seed}; it has {seeds}")

@@ -44,7 +44,11 @@ def command(
     from marketeval.experiments.scenario import check
 
     tree, notes = scenario_tree(
-        scenario, settings=set_ or (), seats=agent or (), outcomes=outcomes or ()
+        scenario,
+        settings=set_ or (),
+        seats=agent or (),
+        seat_option="--agent",
+        outcomes=outcomes or (),
     )
     experiment = assemble(check(tree))
     request = first_request(experiment.market, experiment.seats, seat, step=step, seed=seed)

@@ -18,7 +18,7 @@ def command(
     """Rate agents over games: each seed of each run is one, in which more profit wins."""
     from marketeval.apps.cli.inputs import open_run
     from marketeval.apps.cli.tables import aligned
-    from marketeval.core.errors import UnknownNameError
+    from marketeval.core.errors import UnknownNameError, UsageError
     from marketeval.metrics.base import evaluate, parse_metric
     from marketeval.metrics.rating import rate
     from marketeval.metrics.skill import skills
@@ -29,8 +29,16 @@ def command(
     if by not in ("agent", "label"):
         raise UnknownNameError("way to name a player", by, ("agent", "label"))
     games: dict[tuple[int, int], dict[str, list[float]]] = {}
+    known: set[Path] = set()
     for place, path in enumerate(run):
         opened = open_run(path)
+        if opened.manifest.family != "supply_chain":
+            raise UsageError(
+                f"ratings are of supply-chain runs; {path} is of family {opened.manifest.family}"
+            )
+        if path.resolve() in known:
+            raise UsageError(f"{path} is given twice; its games would count twice")
+        known.add(path.resolve())
         seats = opened.scenario.seats
         profits = evaluate(opened, [parse_metric("Profit")]).select("seed", "subject", "value")
         for seed, seat, value in profits.iter_rows():
