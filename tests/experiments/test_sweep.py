@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from marketeval.core.errors import UsageError
+from marketeval.core.errors import DataError, UsageError
 from marketeval.experiments.compare import compare
 from marketeval.experiments.executors import Processes, Serial
 from marketeval.experiments.run_directory import RunDirectory
@@ -111,3 +112,45 @@ def test_a_folder_of_something_else_and_another_sweeps_cells_are_left_alone(
     (tmp_path / "used" / "letter.txt").write_text("dear")
     with pytest.raises(UsageError, match="holds no sweep"):
         sweep(tree, GRID, tmp_path / "used", seeds=SEEDS)
+
+
+@pytest.mark.parametrize(
+    ("arm", "name"),
+    [
+        ("", "metrics.parquet"),
+        ("", "manifest.json"),
+        ("", "scenario.yaml"),
+        ("controls/no-entry", "metrics.parquet"),
+        ("controls/no-entry", "manifest.json"),
+    ],
+)
+def test_a_broken_file_of_a_cell_is_named_with_the_remedy_which_helps(
+    tree: Tree, tmp_path: Path, arm: str, name: str
+) -> None:
+    one = {"market.choice.epsilon": [0.1]}
+    whole = sweep(tree, one, tmp_path, seeds=SEEDS)
+    cell = tmp_path / "cells" / "epsilon=0.1"
+    (cell / arm / name).write_text("[junk")
+    with pytest.raises(DataError) as caught:
+        sweep(tree, one, tmp_path, seeds=SEEDS)
+    assert str(cell / arm / name) in str(caught.value)
+    assert str(caught.value).endswith(f"delete the folder {cell} and run the sweep again")
+    shutil.rmtree(cell)
+    assert sweep(tree, one, tmp_path, seeds=SEEDS).equals(whole)
+
+
+@pytest.mark.parametrize("gone", ["controls", "controls/no-entry", "metrics.parquet"])
+def test_a_cell_from_which_something_is_gone_is_played_again(
+    tree: Tree, tmp_path: Path, gone: str
+) -> None:
+    told: list[tuple[int, int]] = []
+    one = {"market.choice.epsilon": [0.1, 0.4]}
+    whole = sweep(tree, one, tmp_path, seeds=SEEDS)
+    lost = tmp_path / "cells" / "epsilon=0.4" / gone
+    shutil.rmtree(lost) if lost.is_dir() else lost.unlink()
+    again = sweep(
+        tree, one, tmp_path, seeds=SEEDS, progress=lambda done, total: told.append((done, total))
+    )
+    assert told == [(1, 2), (2, 2)]
+    assert again.equals(whole)
+    assert lost.exists()

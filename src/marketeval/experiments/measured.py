@@ -27,6 +27,8 @@ def measured(run: RunDirectory, metrics: Sequence[str]) -> pl.DataFrame:
             f"from; stored: {', '.join(stored)}; for others run it with --keep log"
         )
     if run.manifest.status != "finished":
-        raise DataError(f"{run.path} is not finished and has no metrics yet; run it with --resume")
+        raise DataError(
+            f"{run.path} is not finished and has no metrics yet; continue it with run --resume"
+        )
     table = run.metrics()
     return pl.concat([table.filter(metric=text) for text in texts])

@@ -41,6 +41,7 @@ from marketeval.experiments.scenario import (
     parse_value,
     with_overrides,
 )
+from marketeval.metrics.base import TIDY
 from marketeval.metrics.resampling import summarise
 
 Grid = Mapping[str, Sequence[Any]]  # any: values as in a scenario's YAML
@@ -160,6 +161,8 @@ def sweep(
             "cells": [cell.path.name for cell in cells],
         }
         write_text(out / "sweep.json", json.dumps(told, indent=1) + "\n")
+        for cell in waiting:  # what is left of one that something was taken from
+            shutil.rmtree(cell.path, ignore_errors=True)
         progress(len(finished), len(cells))
         with contextlib.closing((executor or Serial()).map(play_cell, waiting)) as results:
             for count, _ in enumerate(results, len(finished) + 1):
@@ -192,26 +195,56 @@ def play_cell(cell: Cell) -> str:
 
 
 def _is_finished(cell: Cell) -> bool:
-    """Whether the cell is there; a refusal if what is there is another one."""
+    """Whether the cell is there with all its controls; a refusal if what is there is another one.
+
+    Raises DataError, naming the file and what to do, for one that cannot be read.
+    """
     if not cell.path.exists():
         return False
-    there = RunDirectory(cell.path)
-    mine = scenario_text(arms_of(cell.tree)[""].scenario)
-    same = scenario_text(there.scenario) == mine and there.manifest.keep == cell.keep
-    if not same or there.manifest.seeds != seeds_text(cell.seeds):
+    arms = arms_of(cell.tree)
+    with _readable(cell):
+        there = RunDirectory(cell.path)
+        manifest, text = there.manifest, scenario_text(there.scenario)
+        found = {"": there, **there.controls}
+        whole = found.keys() >= arms.keys() and all(_is_whole(one) for one in found.values())
+    same = text == scenario_text(arms[""].scenario) and manifest.keep == cell.keep
+    if not same or manifest.seeds != seeds_text(cell.seeds):
         raise UsageError(
             f"{cell.path} holds a cell of another scenario, other seeds or another --keep; choose "
             "another --out"
         )
-    return there.manifest.status == "finished"
+    return whole
+
+
+def _is_whole(run: RunDirectory) -> bool:
+    path = run.path / "metrics.parquet"
+    if run.manifest.status != "finished" or not path.is_file():
+        return False
+    try:
+        columns = pl.read_parquet_schema(path).keys()
+    except pl.exceptions.PolarsError:
+        raise DataError(f"{path} is no readable Parquet file") from None
+    if not columns >= TIDY.keys():
+        raise DataError(f"{path}: expected the columns {', '.join(TIDY)}, got {', '.join(columns)}")
+    return True
+
+
+@contextlib.contextmanager
+def _readable(cell: Cell) -> Iterator[None]:
+    """What is broken in a cell's files, with what to do about it."""
+    try:
+        yield
+    except (UsageError, pl.exceptions.PolarsError) as error:
+        raise DataError(f"{error}; delete the folder {cell.path} and run the sweep again") from None
 
 
 def _effects(cells: Sequence[Cell]) -> Iterator[pl.DataFrame]:
     """Mean over seeds of each metric of each cell, and its difference from each control."""
     for cell in cells:
-        there = RunDirectory(cell.path)
-        tables = {"": summarise(there.metrics())}
-        tables |= {name: compare(there, control) for name, control in there.controls.items()}
+        with _readable(cell):
+            there = RunDirectory(cell.path)
+            tables = {"": summarise(there.metrics())}
+            tables |= {name: compare(there, control) for name, control in there.controls.items()}
         for name, table in tables.items():
             values = [
                 pl.lit(value if _is_plain(value) else json.dumps(value)).cast(pl.String).alias(key)

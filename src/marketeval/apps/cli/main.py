@@ -20,6 +20,10 @@ from marketeval.core.errors import MarketevalError, UsageError
 Mistake: type[Exception] = typer.BadParameter.__mro__[
     1
 ]  # the usage error of the command-line parser
+GOES_ON = {  # how a verb that was interrupted is continued
+    "run": "; what was finished stays readable; a run goes on with --resume",
+    "sweep": "; the cells that were finished stay; the same command goes on with the others",
+}
 BY_INTERRUPT = 130  # what the parser's library makes of an interrupt
 ParserError: type[Exception] = typer.BadParameter.__mro__[2]
 
@@ -78,9 +82,7 @@ def run(arguments: list[str] | None = None) -> int:
     except ParserError as error:
         return _fail(2, error.format_message())  # type: ignore[attr-defined]  # the parser's own
     except (KeyboardInterrupt, typer.Abort):
-        return _fail(
-            1, "interrupted; what was finished stays readable; a run goes on with --resume"
-        )
+        return _fail(1, f"interrupted{GOES_ON.get(arguments[0] if arguments else '', '')}")
     except BrokenPipeError:  # the reader of stdout has gone, which is its right
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

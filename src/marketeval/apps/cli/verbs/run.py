@@ -136,10 +136,11 @@ def command(
         say(line)
     if keep == "metrics":
         typer.echo(metric_tables(done))
-        report = False
+        if report:
+            say("no report: it is drawn from the events, which --keep metrics throws away")
     else:
         typer.echo(terminal_tables(done))
-    if report:
+    if report and keep == "log":
         from marketeval.apps.report.page import write_report
 
         try:

@@ -17,6 +17,15 @@ def command(
     set_: Annotated[
         list[str] | None, typer.Option("--set", help="KEY=VALUE over the scenario's own.")
     ] = None,
+    seat: Annotated[
+        list[str] | None, typer.Option(help="NAME=AGENT, such as qwen3=bernoulli:0.6.")
+    ] = None,
+    outcomes: Annotated[
+        list[Path] | None, typer.Option(help="A table of recorded answers; may be repeated.")
+    ] = None,
+    missing: Annotated[
+        str | None, typer.Option(help="What a missing answer is: fail, skip or zero.")
+    ] = None,
     metric: Annotated[
         list[str] | None, typer.Option(help="A metric; may be repeated. [the scenario's]")
     ] = None,
@@ -52,7 +61,9 @@ def command(
         raise UnknownNameError("keep", keep, KEEPS)
     if format_ not in FORMATS:
         raise UnknownNameError("format", format_, FORMATS)
-    tree, notes = scenario_tree(scenario, settings=set_ or ())
+    tree, notes = scenario_tree(
+        scenario, settings=set_ or (), seats=seat or (), outcomes=outcomes or (), missing=missing
+    )
     if metric:
         tree["metrics"] = list(metric)
     where = out or Path("runs") / f"{check(tree).name}-sweep"
