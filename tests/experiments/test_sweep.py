@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from marketeval.core.errors import DataError, UsageError
+from marketeval.core.errors import DataError, RunError, UsageError
 from marketeval.experiments.compare import compare
 from marketeval.experiments.executors import Processes, Serial
 from marketeval.experiments.run_directory import RunDirectory
@@ -154,3 +154,19 @@ def test_a_cell_from_which_something_is_gone_is_played_again(
     assert told == [(1, 2), (2, 2)]
     assert again.equals(whole)
     assert lost.exists()
+
+
+def test_a_cell_that_stops_on_its_way_names_the_cell_and_how_the_sweep_goes_on(
+    tree: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    one = {"market.choice.epsilon": [0.1]}
+    with monkeypatch.context() as patch:
+        patch.setattr("marketeval.experiments.pieces.write_table", full)
+        with pytest.raises(RunError, match=r"cell epsilon=0\.1 stopped .*No space") as caught:
+            sweep(tree, one, tmp_path, seeds=SEEDS)
+    assert "--resume" not in str(caught.value)
+    assert not list((tmp_path / "cells").iterdir())
+    assert sweep(tree, one, tmp_path, seeds=SEEDS).height

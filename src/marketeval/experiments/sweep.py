@@ -25,7 +25,7 @@ from typing import Any
 
 import polars as pl
 
-from marketeval.core.errors import DataError, UsageError
+from marketeval.core.errors import DataError, RunError, UsageError
 from marketeval.experiments.compare import compare
 from marketeval.experiments.engines import Engine, engine_for
 from marketeval.experiments.executors import Executor, Serial
@@ -189,6 +189,12 @@ def play_cell(cell: Cell) -> str:
         )
         with contextlib.suppress(OSError):  # another was as quick, with the same result
             half.rename(cell.path)
+    except RunError as error:  # its half is thrown away, so there is nothing to resume
+        reason = str(error.__cause__ or error)
+        raise RunError(
+            f"cell {cell.path.name} stopped on its way: {reason}; the same command plays the cells "
+            "that are not finished"
+        ) from error
     finally:
         shutil.rmtree(half, ignore_errors=True)
     return cell.path.name
