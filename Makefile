@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo demo-live test check slow bench verifiers clean
+.PHONY: demo demo-live test check slow bench verifiers verifiers-slow clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -54,7 +54,11 @@ verifiers: $(APART)/ready  ## the markets as environments of verifiers, from the
 	$(APART)/bin/python -m pip install --quiet --disable-pip-version-check $(APART)/wheels/*.whl
 	$(APART)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
 		--force-reinstall $(APART)/wheels/*.whl
-	$(APART)/bin/python -m pytest tests/environments
+	$(APART)/bin/python -m pytest tests/environments -m "not slow"
+
+# A small model in all twelve seats: it has not ended within a quarter of an hour on two cores.
+verifiers-slow: verifiers  ## the same with a real model in every seat
+	$(APART)/bin/python -m pytest tests/environments -m slow
 
 # The peers of benchmarks/speed.py, in an environment of their own.
 $(VENV)-peers/installed:
