@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo demo-live test check slow bench verifiers verifiers-slow clean
+.PHONY: demo demo-live test check slow bench verifiers long clean
 
 $(VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -24,7 +24,7 @@ demo-live: $(VENV)/live  ## a late entry of real products of a small local model
 	$(BIN)/marketeval run late-entry-live --out runs/demo/late-entry-live --force
 
 test: $(VENV)/installed  ## all tests but the slow ones
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -m "not slow and not long"
 
 check: $(VENV)/installed  ## style, types, floors
 	$(BIN)/ruff check .
@@ -54,11 +54,11 @@ verifiers: $(APART)/ready  ## the markets as environments of verifiers, from the
 	$(APART)/bin/python -m pip install --quiet --disable-pip-version-check $(APART)/wheels/*.whl
 	$(APART)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps \
 		--force-reinstall $(APART)/wheels/*.whl
-	$(APART)/bin/python -m pytest tests/environments -m "not slow"
+	$(APART)/bin/python -m pytest tests/environments -m "not slow and not long"
 
-# A small model in all twelve seats: it has not ended within a quarter of an hour on two cores.
-verifiers-slow: verifiers  ## the same with a real model in every seat
-	$(APART)/bin/python -m pytest tests/environments -m slow
+long: $(VENV)/live verifiers  ## a small real model in every seat: a quarter of an hour and more
+	$(BIN)/python -m pytest -m long
+	$(APART)/bin/python -m pytest tests/environments -m long
 
 # The peers of benchmarks/speed.py, in an environment of their own.
 $(VENV)-peers/installed:

@@ -27,7 +27,7 @@ def server():
     del running  # it ends with its last reference
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_small_real_model_plays_the_tight_cell_to_the_end(server):
     episode = asyncio.run(
         play(
