@@ -16,7 +16,7 @@ from marketeval.metrics.base import parse_metric
 
 if TYPE_CHECKING:
     from marketeval.apps.report.bazaars import Told
-    from marketeval.apps.report.facts import Numbers, Value
+    from marketeval.apps.report.numbers import Numbers, Value
     from marketeval.experiments.run_directory import RunDirectory
 
 # what tells arms apart: a title, and where it stands in a scenario

@@ -10,8 +10,8 @@ import polars as pl
 
 from marketeval.apps.report.bazaar_arms import Arm, cells
 from marketeval.apps.report.charts import Picture
-from marketeval.apps.report.facts import Value
 from marketeval.apps.report.marks import RUN, WIDTH, Row, Rows, point_row, points
+from marketeval.apps.report.numbers import Value
 from marketeval.apps.report.words import Unit
 from marketeval.metrics.base import parse_metric
 from marketeval.metrics.unmet import REASONS

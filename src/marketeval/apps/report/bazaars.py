@@ -10,14 +10,13 @@ import polars as pl
 
 from marketeval.apps.report.bazaar_arms import FEW, arms, payments_table
 from marketeval.apps.report.conversation import story
-from marketeval.apps.report.facts import Numbers, Value
+from marketeval.apps.report.numbers import Numbers, Value, summarised, tidy_of
 from marketeval.apps.report.tables import Cell, Table
 from marketeval.apps.report.words import PRIVILEGED, interval, number
-from marketeval.core.errors import DataError
 from marketeval.experiments.exchanges import exchanges
-from marketeval.metrics.base import TIDY, evaluate, parse_metric
+from marketeval.metrics.base import parse_metric
 from marketeval.metrics.bazaar import episodes, world
-from marketeval.metrics.resampling import paired_effect, summarise
+from marketeval.metrics.resampling import paired_effect
 from marketeval.metrics.tables import Remembering
 from marketeval.metrics.unmet import REASONS, why_unmet
 
@@ -72,10 +71,11 @@ class Told:
 
 def gather(run: RunDirectory) -> Told:
     """Read a run and its controls."""
-    wanted = [text for text, _, _ in OUTCOME]
-    wanted += ["UnmetNeeds", "PaidByArrival", "PaidByPlace", "PaymentsReceived"]
-    numbers = _numbers(run, wanted)
-    controls = {name: _numbers(one, wanted) for name, one in run.controls.items()}
+    texts = [text for text, _, _ in OUTCOME]
+    texts += ["UnmetNeeds", "PaidByArrival", "PaidByPlace", "PaymentsReceived"]
+    wanted = [parse_metric(text) for text in texts]
+    numbers = summarised(tidy_of(run, wanted))
+    controls = {name: summarised(tidy_of(one, wanted)) for name, one in run.controls.items()}
     effects = {
         name: Numbers(numbers.tidy, paired_effect(numbers.tidy, other.tidy, resamples=1000))
         for name, other in controls.items()
@@ -94,19 +94,6 @@ def gather(run: RunDirectory) -> Told:
         rules=run.scenario.market.rules.preset,
         stories=_stories(run),
     )
-
-
-def _numbers(run: RunDirectory, texts: Sequence[str]) -> Numbers:
-    wanted = [parse_metric(text) for text in texts]
-    try:
-        stored = run.metrics()
-    except DataError:
-        stored = pl.DataFrame(schema=TIDY)
-    known = stored.filter(pl.col("metric").is_in([str(one) for one in wanted]))
-    there = set(known["metric"].unique())
-    fresh = evaluate(run.log, [one for one in wanted if str(one) not in there])
-    tidy = pl.concat([known.select(list(TIDY)), fresh])
-    return Numbers(tidy, summarise(tidy, resamples=1000))
 
 
 def outcome_table(told: Told) -> Table:

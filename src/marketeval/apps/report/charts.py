@@ -12,15 +12,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from marketeval.apps.report.facts import (
-    Agent,
-    Control,
-    Facts,
-    Numbers,
-    Phase,
-    hhi_of,
-    of_phase,
-)
+from marketeval.apps.report.facts import Agent, Control, Facts, Phase, hhi_of, of_phase
 from marketeval.apps.report.marks import (
     COLOURED,
     COLOURS,
@@ -47,6 +39,7 @@ from marketeval.apps.report.marks import (
     steps_axis,
     targets,
 )
+from marketeval.apps.report.numbers import Numbers
 from marketeval.apps.report.words import PERCENT, PLAIN, POINTS, both, number
 from marketeval.metrics.base import Metric
 from marketeval.metrics.ranking import KendallTau, SpearmanRho, StaticRank

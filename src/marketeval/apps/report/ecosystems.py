@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from marketeval.apps.report.facts import Numbers, Value
 from marketeval.apps.report.graph import Drawn, of_log
+from marketeval.apps.report.numbers import Numbers, Value, summarised, tidy_of_possible
 from marketeval.apps.report.tables import Cell, Table
 from marketeval.apps.report.words import interval, number
-from marketeval.core.errors import DataError, UsageError
-from marketeval.metrics.base import TIDY, evaluate, parse_metric
+from marketeval.metrics.base import Metric, parse_metric
 from marketeval.metrics.potential import CAUSES
-from marketeval.metrics.resampling import paired_effect, summarise
-from marketeval.metrics.tables import Remembering
+from marketeval.metrics.resampling import paired_effect
 
 if TYPE_CHECKING:
     from marketeval.experiments.run_directory import RunDirectory
@@ -58,13 +56,13 @@ def gather(run: RunDirectory) -> Told:
     wanted += ["LostUtility", "MarginalContribution", "Contribution", "NetIncome", "Congestion"]
     for name in populations:
         wanted += [f"In({name}, {one})" for one in ("MarketShare", "HHI", "MeanScore", "Survival")]
-    numbers = _numbers(run, wanted)
+    numbers = summarised(tidy_of_possible(run, _metrics(wanted)))
     effects = {
         name: Numbers(
             numbers.tidy,
             paired_effect(
                 numbers.tidy.filter(pl.col("metric").is_in(_compared(populations))),
-                _numbers(one, _there(one, _compared(populations))).tidy,
+                tidy_of_possible(one, _metrics(_there(one, _compared(populations)))),
                 resamples=1000,
             ),
         )
@@ -88,24 +86,8 @@ def _there(run: RunDirectory, texts: Sequence[str]) -> list[str]:
     ]  # fmt: skip
 
 
-def _numbers(run: RunDirectory, texts: Sequence[str]) -> Numbers:
-    wanted = [parse_metric(text) for text in texts]
-    try:
-        stored = run.metrics()
-    except DataError:
-        stored = pl.DataFrame(schema=TIDY)
-    known = stored.filter(pl.col("metric").is_in([str(one) for one in wanted]))
-    there = set(known["metric"].unique())
-    log = Remembering(run.log)
-    fresh = []
-    for one in wanted:
-        if str(one) not in there:
-            try:
-                fresh.append(evaluate(log, [one]))
-            except UsageError:  # nobody of that kind is in this market
-                continue
-    tidy = pl.concat([known.select(list(TIDY)), *fresh])
-    return Numbers(tidy, summarise(tidy, resamples=1000))
+def _metrics(texts: Sequence[str]) -> list[Metric]:
+    return [parse_metric(text) for text in texts]
 
 
 def tables(told: Told) -> list[Table]:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from marketeval.core.errors import DataError, MarketevalError
+from marketeval.apps.report.numbers import Numbers, tidy_of
+from marketeval.core.errors import MarketevalError
 from marketeval.events.information import STATUSES
-from marketeval.metrics.base import TIDY, Metric, evaluate, parse_metric
+from marketeval.metrics.base import TIDY, Metric, parse_metric
 from marketeval.metrics.choices import choices
 from marketeval.metrics.concentration import HHI
 from marketeval.metrics.dynamics import FailureRate, SwitchRate
@@ -87,40 +88,6 @@ class Change:
             if self.kind in _VERBS
             else (f"{self.agent}: {self.kind}")
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A mean over seeds and its interval, which is None where there are fewer than two."""
-
-    mean: float | None
-    low: float | None = None
-    high: float | None = None
-
-
-NOTHING = Value(None)
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """A tidy table and its summary over seeds, looked up by metric, subject and step."""
-
-    tidy: pl.DataFrame
-    summary: pl.DataFrame
-
-    @cached_property
-    def _found(self) -> dict[tuple[str, str | None], Value]:
-        pooled = self.summary.filter(pl.col("step").is_null())
-        rows = pooled.select("metric", "subject", "mean", "low", "high").iter_rows()
-        return {(metric, subject): Value(*rest) for metric, subject, *rest in rows}
-
-    def pooled(self, metric: Metric, subject: str | None = None) -> Value:
-        """The value over the metric's whole range; all None if there is none."""
-        return self._found.get((str(metric), subject), NOTHING)
-
-    def series(self, metric: Metric) -> pl.DataFrame:
-        """The rows of a windowed metric."""
-        return self.summary.filter((pl.col("metric") == str(metric)) & pl.col("step").is_not_null())
 
 
 @dataclass(frozen=True)
@@ -213,7 +180,6 @@ def gather(run: RunDirectory) -> Facts:
         for name, start, stop in log.scan("phase").select("name", "start", "stop").collect().rows()
         if start < horizon
     ] or [Phase("all steps", 0, horizon, named=False)]
-    stored = _stored(run)
     window = window_width(horizon)
     retention = _retention(run)
     wanted: list[Metric] = [
@@ -227,7 +193,7 @@ def gather(run: RunDirectory) -> Facts:
     failures = _failures(log, {agent.seat: agent.name for agent in agents})
     if failures:
         wanted.append(FailureRate())
-    numbers = _numbers(stored, log, wanted)
+    numbers = _numbers(run, wanted)
     controls = [_control(name, one, numbers, wanted) for name, one in sorted(run.controls.items())]
     return Facts(
         run=run,
@@ -360,14 +326,6 @@ def _failures(log: LogReader, names: dict[str, str]) -> list[tuple[str, str, int
     ]
 
 
-def _stored(run: RunDirectory) -> pl.DataFrame:
-    """The run's metrics; none if it stopped before it computed them."""
-    try:
-        return run.metrics()
-    except DataError:
-        return pl.DataFrame(schema=TIDY)
-
-
 def _retention(run: RunDirectory) -> Retention:
     """The retention that the scenario asks for, else that of the next 10 interactions."""
     for text in run.scenario.metrics:
@@ -377,13 +335,8 @@ def _retention(run: RunDirectory) -> Retention:
     return Retention(m=10)
 
 
-def _numbers(stored: pl.DataFrame, log: LogReader, wanted: Sequence[Metric]) -> Numbers:
-    texts = {str(metric) for metric in wanted}
-    known = stored.filter(pl.col("metric").is_in(list(texts)))
-    there = set(known["metric"].unique())
-    lacking = [metric for metric in wanted if str(metric) not in there]
-    fresh = evaluate(log, lacking) if lacking else pl.DataFrame(schema=TIDY)
-    tidy = pl.concat([known.select(list(TIDY)), fresh])
+def _numbers(run: RunDirectory, wanted: Sequence[Metric]) -> Numbers:
+    tidy = tidy_of(run, wanted)
     pooled = pl.col("step").is_null()
     parts = [tidy.filter(pooled), tidy.filter(~pooled)]
     return Numbers(tidy, pl.concat(summarise(one, resamples=_resamples(one)) for one in parts))
@@ -391,7 +344,7 @@ def _numbers(stored: pl.DataFrame, log: LogReader, wanted: Sequence[Metric]) -> 
 
 def _control(name: str, run: RunDirectory, numbers: Numbers, wanted: Sequence[Metric]) -> Control:
     try:
-        other = _numbers(_stored(run), run.log, wanted)
+        other = _numbers(run, wanted)
     except MarketevalError:  # its phases or events are others: nothing to pair
         empty = pl.DataFrame(schema=TIDY)
         other = Numbers(empty, summarise(empty))

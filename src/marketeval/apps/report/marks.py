@@ -8,7 +8,8 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from marketeval.apps.report.facts import Facts, Value, steps
+from marketeval.apps.report.facts import Facts, steps
+from marketeval.apps.report.numbers import Value
 from marketeval.apps.report.words import Unit, both
 
 # Okabe and Ito (2008) without yellow, then dark hues of Tol's muted scheme, drawn dashed

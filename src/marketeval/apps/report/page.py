@@ -95,10 +95,14 @@ def _opening(manifest: Manifest) -> list[str]:
     return parts
 
 
+def _terms(entries: Sequence[tuple[str, str]]) -> str:
+    """What a run is, as names and values in HTML."""
+    return f"<dl>{''.join(f'<dt>{a}</dt><dd>{b}</dd>' for a, b in entries)}</dl>"
+
+
 def _retail_section(run: RunDirectory, target: Path, place: int, runs: int) -> str:
     """The section of a supply-chain run; its pictures are written beside the page."""
     from marketeval.apps.report import retail_charts, retailers
-    from marketeval.apps.report.drawing import draw, png
 
     told = retailers.gather(run)
     manifest = run.manifest
@@ -114,7 +118,7 @@ def _retail_section(run: RunDirectory, target: Path, place: int, runs: int) -> s
         ("Log digest", f"<code>{escape(manifest.log_digest or 'not finished')}</code>"),
         ("Again", f"<code>marketeval run scenario.yaml --seeds {escape(manifest.seeds)}</code>"),
     ]
-    parts.append(f"<dl>{''.join(f'<dt>{a}</dt><dd>{b}</dd>' for a, b in entries)}</dl>")
+    parts.append(_terms(entries))
     for table in retailers.tables(told):
         parts += [
             _heading(_RETAIL_TITLES.get(table.name, "Against the control")),
@@ -122,11 +126,9 @@ def _retail_section(run: RunDirectory, target: Path, place: int, runs: int) -> s
         ]
     parts += [_note(text) for text in retailers.notes(told)]
     parts.append(_heading("Pictures"))
+    beginning = "" if runs == 1 else f"{place + 1}-"
     for number, picture in enumerate(retail_charts.pictures(told)):
-        svg = draw(picture)
-        name = f"{picture.name}.png" if runs == 1 else f"{place + 1}-{picture.name}.png"
-        _replace(target.parent / "pictures" / _safe(name), png(svg))
-        parts.append(_figure(picture, svg, f"run{place + 1}-{number}"))
+        parts.append(_drawn(picture, target, beginning, f"run{place + 1}-{number}"))
     return f'<section class="run">{"".join(parts)}</section>'
 
 
@@ -176,7 +178,7 @@ def _bazaar_section(
         ("Version", f"marketeval {escape(manifest.version)}"),
         ("Log digest", f"<code>{escape(manifest.log_digest or 'not finished')}</code>"),
     ]
-    parts.append(f"<dl>{''.join(f'<dt>{a}</dt><dd>{b}</dd>' for a, b in entries)}</dl>")
+    parts.append(_terms(entries))
     for table in bazaars.tables(told):
         parts += [_heading(_BAZAAR_TITLES[table.name]), table_html(table)]
     found = bazaar_arms.arms([told])
@@ -216,7 +218,7 @@ def _ecosystem_section(run: RunDirectory, target: Path, prefix: str) -> str:
         ("Log digest", f"<code>{escape(manifest.log_digest or 'not finished')}</code>"),
         ("Again", f"<code>marketeval run scenario.yaml --seeds {escape(manifest.seeds)}</code>"),
     ]
-    parts.append(f"<dl>{''.join(f'<dt>{a}</dt><dd>{b}</dd>' for a, b in entries)}</dl>")
+    parts.append(_terms(entries))
     svg = as_svg(told.graph)
     _replace(target.parent / "pictures" / f"{prefix}graph.png", png(svg))
     parts += [
@@ -364,8 +366,7 @@ def _header(facts: Facts) -> str:
     ]
     if facts.changes:
         entries.insert(5, ("Scheduled", escape("; ".join(facts.schedule()))))
-    rows = "".join(f"<dt>{name}</dt><dd>{text}</dd>" for name, text in entries)
-    lines.append(f"<dl>{rows}</dl>")
+    lines.append(_terms(entries))
     return "".join(lines)
 
 

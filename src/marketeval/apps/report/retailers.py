@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from marketeval.apps.report.facts import Numbers, Value
+from marketeval.apps.report.numbers import Numbers, Value, summarised, tidy_of
 from marketeval.apps.report.tables import Cell, Table
 from marketeval.apps.report.words import PRIVILEGED, UNDEFINED, both, interval, number
-from marketeval.core.errors import DataError
-from marketeval.metrics.base import TIDY, Metric, evaluate, parse_metric
+from marketeval.metrics.base import parse_metric
 from marketeval.metrics.leaderboard import Standing, standings
-from marketeval.metrics.resampling import paired_effect, summarise
+from marketeval.metrics.resampling import paired_effect
 
 if TYPE_CHECKING:
     from marketeval.experiments.run_directory import RunDirectory
@@ -117,13 +115,13 @@ def gather(run: RunDirectory) -> Told:
         *(f'MMS(tribe="{one}", by=step)' for one in tribes["name"]),
     ]  # fmt: skip
     wanted = [parse_metric(text) for text in texts]
-    numbers = _numbers(run, wanted)
+    numbers = summarised(tidy_of(run, wanted))
     paired = {str(parse_metric(one)) for one in (*BOARD, "LanguageLeverage")}
     effects = {}
     for name, control in run.controls.items():
-        other = _numbers(control, [one for one in wanted if str(one) in paired])
+        other = tidy_of(control, [one for one in wanted if str(one) in paired])
         mine = numbers.tidy.filter(pl.col("metric").is_in(list(paired)))
-        effects[name] = Numbers(mine, paired_effect(mine, other.tidy))
+        effects[name] = Numbers(mine, paired_effect(mine, other))
     economy = log.scan("economy").collect()
     used = log.scan("embedder").collect()
     return Told(
@@ -137,19 +135,6 @@ def gather(run: RunDirectory) -> Told:
         privileged=bool(table["privileged"].any()),
         embedder=f"{used['embedder'][0]} ({used['sha256'][0][:12]})" if used.height else "none",
     )
-
-
-def _numbers(run: RunDirectory, wanted: Sequence[Metric]) -> Numbers:
-    try:
-        stored = run.metrics()
-    except DataError:
-        stored = pl.DataFrame(schema=TIDY)
-    texts = [str(one) for one in wanted]
-    known = stored.filter(pl.col("metric").is_in(texts))
-    there = set(known["metric"].unique())
-    fresh = evaluate(run.log, [one for one in wanted if str(one) not in there])
-    tidy = pl.concat([known.select(list(TIDY)), fresh])
-    return Numbers(tidy, summarise(tidy, resamples=1000))
 
 
 def leaderboard(told: Told) -> Table:

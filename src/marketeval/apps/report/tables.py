@@ -6,15 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from marketeval.apps.report.facts import (
-    Agent,
-    Control,
-    Facts,
-    Phase,
-    Value,
-    hhi_of,
-    of_phase,
-)
+from marketeval.apps.report.facts import Agent, Control, Facts, Phase, hhi_of, of_phase
+from marketeval.apps.report.numbers import Value
 from marketeval.apps.report.words import (
     PERCENT,
     PLAIN,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from marketeval.apps.report.facts import Control, Facts, Value, hhi_of
+from marketeval.apps.report.facts import Control, Facts, hhi_of
+from marketeval.apps.report.numbers import Value
 
 UNDEFINED = "n/a"
 PRIVILEGED = "† is told what its seat should not know (privileged): not a fair competitor."
