@@ -7,22 +7,16 @@ from typing import Annotated
 
 import typer
 
+from marketeval.apps.cli.options import Engine, Missing, Outcomes, Scenario, Seats, Seeds, Settings
+
 
 def command(
-    scenario: Annotated[str, typer.Argument(help="A shipped name (see list) or a YAML file.")],
-    seeds: Annotated[str | None, typer.Option(help="Seeds, such as 1-50 or 1,4,7-9.")] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="KEY=VALUE over the scenario's own.")
-    ] = None,
-    seat: Annotated[
-        list[str] | None, typer.Option(help="NAME=AGENT, such as qwen3=bernoulli:0.6.")
-    ] = None,
-    outcomes: Annotated[
-        list[Path] | None, typer.Option(help="A table of recorded answers; may be repeated.")
-    ] = None,
-    missing: Annotated[
-        str | None, typer.Option(help="What a missing answer is: fail, skip or zero.")
-    ] = None,
+    scenario: Scenario,
+    seeds: Seeds = None,
+    set_: Settings = None,
+    seat: Seats = None,
+    outcomes: Outcomes = None,
+    missing: Missing = None,
     items: Annotated[
         Path | None, typer.Option(help="A CSV with item_id (or qid): the questions, in order.")
     ] = None,
@@ -30,9 +24,7 @@ def command(
         Path | None, typer.Option(help="A CSV with model and date (or step): who enters when.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The run directory [runs/SCENARIO].")] = None,
-    engine: Annotated[str, typer.Option(help="auto, general or compiled; the log is the same.")] = (
-        "auto"
-    ),
+    engine: Engine = "auto",
     executor: Annotated[
         str, typer.Option(help="Who does the work: auto, serial, threads, processes or ray.")
     ] = "auto",

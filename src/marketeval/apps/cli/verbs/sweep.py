@@ -7,32 +7,24 @@ from typing import Annotated
 
 import typer
 
+from marketeval.apps.cli.options import Engine, Missing, Outcomes, Scenario, Seats, Seeds, Settings
+
 
 def command(
-    scenario: Annotated[str, typer.Argument(help="A shipped name (see list) or a YAML file.")],
+    scenario: Scenario,
     grid: Annotated[
         list[str] | None, typer.Option(help="KEY=VALUE,VALUE,...; may be repeated.")
     ] = None,
-    seeds: Annotated[str | None, typer.Option(help="Seeds, such as 1-50 or 1,4,7-9.")] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", help="KEY=VALUE over the scenario's own.")
-    ] = None,
-    seat: Annotated[
-        list[str] | None, typer.Option(help="NAME=AGENT, such as qwen3=bernoulli:0.6.")
-    ] = None,
-    outcomes: Annotated[
-        list[Path] | None, typer.Option(help="A table of recorded answers; may be repeated.")
-    ] = None,
-    missing: Annotated[
-        str | None, typer.Option(help="What a missing answer is: fail, skip or zero.")
-    ] = None,
+    seeds: Seeds = None,
+    set_: Settings = None,
+    seat: Seats = None,
+    outcomes: Outcomes = None,
+    missing: Missing = None,
     metric: Annotated[
         list[str] | None, typer.Option(help="A metric; may be repeated. [the scenario's]")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="The folder [runs/SCENARIO-sweep].")] = None,
-    engine: Annotated[str, typer.Option(help="auto, general or compiled; the log is the same.")] = (
-        "auto"
-    ),
+    engine: Engine = "auto",
     executor: Annotated[
         str, typer.Option(help="Who plays the cells: serial, threads, processes or ray.")
     ] = "processes",
