@@ -77,8 +77,7 @@ class CompiledMarket:
         """Play one episode and return the users as it left them."""
         if self.plan is None:
             return self._play_fused(streams, log)
-        state = plainly.play_one(self.market, self.plan, streams.seed, log)
-        return plainly.population(self.market, self.plan, streams, state)
+        return plainly.finish(self.market, self.plan, streams, log)
 
     def _play_fused(self, streams: Streams, log: EventLog) -> Population:
         market, spec = self.market, self.market.spec

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketeval.core.compiled import inline, kernel
+from marketeval.core.lanes import LANES, set_and_divide
 from marketeval.core.streams import draw_order, draw_uniform
 
 Floats = NDArray[np.float64]
@@ -23,9 +24,10 @@ Integers = NDArray[np.int64]
 Codes = NDArray[np.uint64]
 Places = NDArray[np.uint32]
 Truths = NDArray[np.bool_]
+Notes = NDArray[np.uint16]
 
-FEW = 16  # interactions below which it does not pay to draw for all of them at once
-LANES = 8  # numbers that one line of memory holds
+AT_A_TIME = 256  # interactions whose draws are made together
+HALF, LOW = np.uint64(32), np.uint64(0xFFFFFFFF)  # of a place: the slot, and the row
 EXPLORED, RIGHT = 14, 15  # bits of what is noted of an interaction, above those of the agent
 MASK = (1 << EXPLORED) - 1
 
@@ -35,6 +37,7 @@ class Rule(NamedTuple):
 
     By agent, of shape (width,): `rate` of success and whether answers are `fixed`; what a wrong
     and a right answer teach (rate of learning times signal) and are worth, of shape (2, width).
+    Where the width is LANES, `first_of` has the agent that comes first among those of a set (bits).
     """
 
     epsilon: float
@@ -45,6 +48,7 @@ class Rule(NamedTuple):
     fixed: Truths
     teaches: Floats
     worth: Floats
+    first_of: Notes
 
 
 class Draws(NamedTuple):
@@ -59,18 +63,18 @@ class Draws(NamedTuple):
 
 
 class Dealt(NamedTuple):
-    """Who interacts, step by step in the order of the blocks: `slot` and `row` of the state, of
-    shape (steps, interactions), and where each block begins, of shape (steps, blocks + 1)."""
+    """Who interacts, step by step in the order of the blocks: the slot and the row of the state
+    in one number, of shape (steps, interactions), and where each block begins, of shape
+    (steps, blocks + 1)."""
 
-    slot: Places
-    row: Places
+    place: Codes
     begins: Integers
 
 
 @kernel
 def deal_block(
     code: np.uint64, step: int, users: int, shift: np.uint32, replacement: bool,
-    who: NDArray[np.int32], slot: Places, row: Places, begins: Integers,
+    who: NDArray[np.int32], places: Codes, begins: Integers,
 ) -> None:  # fmt: skip
     """Draw the users of one step of one episode, and sort their slots by blocks of users."""
     count = who.size
@@ -92,13 +96,13 @@ def deal_block(
         mine = np.uint64(np.uint32(who[place]) >> shift)
         to = np.uint64(at[mine])
         at[mine] += 1
-        slot[to], row[to] = place, who[place]
+        places[to] = (np.uint64(place) << HALF) | np.uint64(who[place])
 
 
 @kernel
 def deal_episodes(
     codes: Codes, begin: int, end: int, since: int, users: int, replacement: bool,
-    who: NDArray[np.int32], slot: Places, row: Places,
+    who: NDArray[np.int32], places: Codes,
 ) -> None:  # fmt: skip
     """Draw the users of some steps of episodes `begin` to `end`; shapes as in `Dealt`."""
     _, steps, count = who.shape
@@ -118,7 +122,8 @@ def deal_episodes(
                     drawn[place] = order[place]
             for place in range(count):
                 to = episode * count + place
-                slot[step, to], row[step, to] = place, episode * users + drawn[place]
+                row = np.uint64(episode * users + drawn[place])
+                places[step, to] = (np.uint64(place) << HALF) | row
 
 
 @kernel
@@ -143,144 +148,191 @@ def ask(codes: Codes, start: int, questions: int, out: NDArray[np.int32]) -> Non
                 done += 1
 
 
+class Some(NamedTuple):
+    """Some interactions of one step, in slot order: arrays of one length.
+
+    `held` is whom each user held to be best when its agent was chosen; `code` is work space, and
+    at the end what is noted.
+    """
+
+    slot: Places
+    row: Places
+    episode: Places
+    held: Notes
+    agent: Notes
+    explored: Truths
+    u: Floats
+    code: Codes
+
+
 @kernel
 def live(
-    since: int, together: bool, rule: Rule, draws: Draws, dealt: Dealt,
-    episode_of: Places, first: Floats, mood: Floats, last: NDArray[np.int16],
-    turns: NDArray[np.int32], question: NDArray[np.int32], note: NDArray[np.uint16], block: int,
+    since: int, together: bool, rule: Rule, draws: Draws, dealt: Dealt, episode_of: Places,
+    first: Floats, best: Notes, question: NDArray[np.int32], note: Notes, block: int,
 ) -> None:  # fmt: skip
     """Let the users of one block live through some steps; `note` gets what became of each.
 
-    `together`: all choices of a step come before what is learned in it; otherwise each user's
-    next choice comes after. `episode_of` names the episode of each row of the state (empty if
-    there is one); `turns` is work space, zeros of a number per row; `question` is empty where no
-    answer is fixed. `note`: agent + 2**EXPLORED if explored + 2**RIGHT if right; NaN mood = never
-    there.
+    `best` has whom each user of the state holds to be best. `together`: all choices of a step come
+    before what is learned in it; otherwise each user's next choice comes after. `episode_of` names
+    the episode of each row of the state (empty if there is one); `question` is empty where no
+    answer is fixed. `note`: agent + 2**EXPLORED if explored + 2**RIGHT if right.
     """
-    steps = dealt.slot.shape[0]
-    most = 0
+    steps, most = dealt.place.shape[0], 0
     for step in range(steps):
         most = max(most, dealt.begins[step, block + 1] - dealt.begins[step, block])
+    most = max(1, most if together else min(most, AT_A_TIME))
     slot, row = np.empty(most, np.uint32), np.empty(most, np.uint32)
-    episode = np.zeros(most, np.uint32)
-    u, code, key = np.empty(most), np.empty(most, np.uint64), np.empty(most, np.int64)
-    when = np.empty(most, np.int64)
+    episode, held = np.zeros(most, np.uint32), np.empty(most, np.uint16)
     agent, explored = np.empty(most, np.uint16), np.empty(most, np.bool_)
-    who, slot_of, best = np.empty(most, np.uint32), np.empty(most, np.uint32), np.empty(most)
-    picked, episode_at = np.empty(most, np.uint16), np.zeros(most, np.uint32)
-    waves = np.empty(most + 2, np.int64)
+    u, code, key = np.empty(most), np.empty(most, np.uint64), np.empty(most, np.int64)
+    who, highest, picked = np.empty(most, np.uint32), np.empty(most), np.empty(most, np.uint16)
     lone = episode_of.size == 0
-    some_fixed = question.size > 0
-    per_step = note.shape[2]
-    noted, asked = note.reshape(-1), question.reshape(-1)
-    columns, width = rule.columns, first.shape[1]
 
     for step in range(steps):
-        begin, end = dealt.begins[step, block], dealt.begins[step, block + 1]
-        now = since + step
-        waves[0], groups = 0, 1
-        waves[1] = end - begin
-        slots, rows = dealt.slot[step, begin:end], dealt.row[step, begin:end]
-        if not together:
-            groups = _waves(slots, rows, turns, waves, slot, row)
-            slots, rows = slot[: end - begin], row[: end - begin]
-        for group in range(groups):
-            start, count = waves[group], waves[group + 1] - waves[group]
-            slot_, row_ = slots[start : start + count], rows[start : start + count]
+        now, end = since + step, dealt.begins[step, block + 1]
+        for begin in range(dealt.begins[step, block], end, most):
+            count = min(most, end - begin)
+            for place in range(count):
+                dealt_ = dealt.place[step, begin + place]
+                slot[place], row[place] = dealt_ >> HALF, dealt_ & LOW
             if not lone:
                 for place in range(count):
-                    episode[place] = episode_of[np.uint64(row_[place])]
-
-            # Whom each asks, by what it holds to be best now, or to explore.
-            if count < FEW:
-                for place in range(count):
-                    mine, one = np.uint64(row_[place]), np.uint64(episode[place])
-                    code[0] = draws.explore[one]
-                    explored[place] = draw_uniform(code[0], now, slot_[place]) < rule.epsilon
-                    if explored[place]:
-                        agent[place] = _drawn(draws.choice[one], columns, now, slot_[place])
-                    else:
-                        agent[place] = _best(first[mine], columns)
-            else:
-                if lone:
-                    for place in range(count):
-                        u[place] = draw_uniform(draws.explore[0], now, slot_[place])
-                else:
-                    for place in range(count):
-                        code[place] = draws.explore[np.uint64(episode[place])]
-                    for place in range(count):
-                        u[place] = draw_uniform(code[place], now, slot_[place])
-                exploring = 0
-                for place in range(count):
-                    explored[place] = u[place] < rule.epsilon
-                    who[exploring], slot_of[exploring] = place, slot_[place]
-                    episode_at[exploring] = episode[place]
-                    best[exploring] = -1.0
-                    exploring += explored[place]
-                for place in range(count):
-                    agent[place] = _best(first[np.uint64(row_[place])], columns)
-                for column in columns:  # as `_drawn`, for all explorers at once
-                    for place in range(exploring):
-                        at = np.uint64(episode_at[place])
-                        code[place] = draws.choice[at, np.uint64(column)]
-                    for place in range(exploring):
-                        drawn = draw_uniform(code[place], now, slot_of[place])
-                        higher = drawn > best[place]
-                        best[place] = drawn if higher else best[place]
-                        picked[place] = column if higher else picked[place]
-                for place in range(exploring):
-                    agent[np.uint64(who[place])] = picked[place]
-
-            # Answers: right or wrong by a keyed draw.
+                    episode[place] = episode_of[np.uint64(row[place])]
             for place in range(count):
-                code[place] = draws.outcome[np.uint64(episode[place]), np.uint64(agent[place])]
-            if some_fixed:
-                for place in range(count):
-                    key[place], when[place] = slot_[place], now
-                    if rule.fixed[np.uint64(agent[place])]:
-                        at = (episode[place] * steps + step) * per_step + slot_[place]
-                        key[place], when[place] = asked[np.uint64(at)], 0
-                        code[place] = draws.knows[
-                            np.uint64(episode[place]), np.uint64(agent[place])
-                        ]
-                for place in range(count):
-                    u[place] = draw_uniform(code[place], when[place], key[place])
-            else:
-                for place in range(count):
-                    u[place] = draw_uniform(code[place], now, slot_[place])
-
-            # What was right draws the user nearer, what was wrong drives them away.
-            for place in range(count):
-                mine, one = np.uint64(row_[place]), np.uint64(agent[place])
-                right = np.uint64(u[place] < rule.rate[one])
-                value = first[mine, one] + rule.teaches[right, one]
-                first[mine, one] = value if value > rule.floor else rule.floor
-                total = 0.0
-                for lane in range(0, width, LANES):
-                    for offset in range(LANES):
-                        total += first[mine, lane + offset]
-                if total > 0.0:
-                    for lane in range(0, width, LANES):
-                        for offset in range(LANES):
-                            first[mine, lane + offset] = first[mine, lane + offset] / total
-                else:
-                    for column in columns:
-                        first[mine, np.uint64(column)] = 1.0 / columns.size
-                worth, feeling = rule.worth[right, one], mood[mine]
-                if feeling == feeling:
-                    mood[mine] = feeling + rule.mood_rate * (worth - feeling)
-                else:
-                    mood[mine] = worth
-                last[mine] = one
-                explored_, right_ = np.uint64(explored[place]), right
-                code[place] = one | (explored_ << EXPLORED) | (right_ << RIGHT)
+                held[place] = best[np.uint64(row[place])]
+            some = Some(
+                slot[:count], row[:count], episode[:count], held[:count], agent[:count],
+                explored[:count], u[:count], code[:count],
+            )  # fmt: skip
+            _choose(rule, draws, lone, now, some, who, key, highest, picked)
+            _answer(rule, draws, now, some, question, note, step, key)
+            _learn(rule, draws, together, now, some, first, best, question, note, step)
+            noted = note.reshape(-1)
             if lone:
                 for place in range(count):
-                    noted[np.uint64(step * per_step + slot_[place])] = code[place]
+                    noted[_line(note, 0, step, slot[place])] = code[place]
             else:
                 for place in range(count):
-                    at = (episode[place] * steps + step) * per_step + slot_[place]
-                    noted[np.uint64(at)] = code[place]
+                    noted[_line(note, episode[place], step, slot[place])] = code[place]
+
+
+@inline
+def _choose(
+    rule: Rule, draws: Draws, lone: bool, now: int, some: Some, who: Places, key: Integers,
+    highest: Floats, picked: Notes,
+) -> None:  # fmt: skip
+    """Each asks whom it holds to be best, or, to explore, the agent with the highest number."""
+    slot, episode, agent, u, code = some.slot, some.episode, some.agent, some.u, some.code
+    explored, held, choice = some.explored, some.held, draws.choice
+    if lone:
+        for place in range(slot.size):
+            u[place] = draw_uniform(draws.explore[0], now, slot[place])
+    else:
+        for place in range(slot.size):
+            code[place] = draws.explore[np.uint64(episode[place])]
+        for place in range(slot.size):
+            u[place] = draw_uniform(code[place], now, slot[place])
+    exploring = 0
+    for place in range(slot.size):
+        explored[place] = u[place] < rule.epsilon
+        agent[place] = held[place]
+    for place in range(slot.size):
+        who[exploring] = place
+        exploring += explored[place]
+    for place in range(exploring):
+        key[place], highest[place] = slot[np.uint64(who[place])], -1.0
+    for column in rule.columns:
+        one = np.uint64(column)
+        if lone:
+            for place in range(exploring):
+                u[place] = draw_uniform(choice[0, one], now, key[place])
+        else:
+            for place in range(exploring):
+                code[place] = choice[np.uint64(episode[np.uint64(who[place])]), one]
+            for place in range(exploring):
+                u[place] = draw_uniform(code[place], now, key[place])
+        for place in range(exploring):
+            higher = u[place] > highest[place]
+            highest[place] = u[place] if higher else highest[place]
+            picked[place] = column if higher else picked[place]
+    for place in range(exploring):
+        agent[np.uint64(who[place])] = picked[place]
+
+
+@inline
+def _answer(
+    rule: Rule, draws: Draws, now: int, some: Some, question: NDArray[np.int32], note: Notes,
+    step: int, key: Integers,
+) -> None:  # fmt: skip
+    """The draw that decides whether each answer is right."""
+    slot, episode, agent, u, code = some.slot, some.episode, some.agent, some.u, some.code
+    for place in range(slot.size):
+        code[place] = draws.outcome[np.uint64(episode[place]), np.uint64(agent[place])]
+    for place in range(slot.size):
+        u[place] = draw_uniform(code[place], now, slot[place])
+    if question.size == 0:
+        return
+    asked = question.reshape(-1)
+    for place in range(slot.size):
+        one = np.uint64(agent[place])
+        if rule.fixed[one]:
+            which = asked[_line(note, episode[place], step, slot[place])]
+            u[place] = draw_uniform(draws.knows[np.uint64(episode[place]), one], 0, which)
+
+
+@inline
+def _learn(
+    rule: Rule, draws: Draws, together: bool, now: int, some: Some, first: Floats, best: Notes,
+    question: NDArray[np.int32], note: Notes, step: int,
+) -> None:  # fmt: skip
+    """What was right draws the user nearer, what was wrong drives them away."""
+    rate, teaches, floor, first_of = rule.rate, rule.teaches, rule.floor, rule.first_of
+    row, agent, explored, held = some.row, some.agent, some.explored, some.held
+    u, code, columns = some.u, some.code, rule.columns
+    flat, asked, width = first.reshape(-1), question.reshape(-1), np.uint64(first.shape[1])
+    for place in range(row.size):
+        mine, one = np.uint64(row[place]), np.uint64(agent[place])
+        if best[mine] != held[place] and not together and not explored[place]:
+            # The same user came a moment ago, and has changed its mind since.
+            one, own = np.uint64(best[mine]), np.uint64(some.episode[place])
+            if rule.fixed[one]:
+                which = asked[_line(note, some.episode[place], step, some.slot[place])]
+                u[place] = draw_uniform(draws.knows[own, one], 0, which)
+            else:
+                u[place] = draw_uniform(draws.outcome[own, one], now, some.slot[place])
+        right = np.uint64(u[place] < rate[one])
+        start = mine * width
+        value = flat[start + one] + teaches[right, one]
+        value = value if value > floor else floor
+        if width == LANES:
+            highest = set_and_divide(flat, start, one, value)
+            best[mine] = first_of[highest]
+            worthless = highest == 0
+        else:
+            flat[start + one] = value
+            total = 0.0
+            for lane in range(0, first.shape[1], LANES):
+                for offset in range(LANES):
+                    total += first[mine, lane + offset]
+            worthless = total == 0.0
+            if not worthless:
+                for lane in range(0, first.shape[1], LANES):
+                    for offset in range(LANES):
+                        first[mine, lane + offset] = first[mine, lane + offset] / total
+            best[mine] = _best(first[mine], columns)
+        if worthless:  # nobody is worth anything: all are alike again
+            for lane in range(first.shape[1]):
+                first[mine, lane] = 0.0
+            for column in columns:
+                first[mine, np.uint64(column)] = 1.0 / columns.size
+            best[mine] = columns[0]
+        code[place] = one | (np.uint64(explored[place]) << EXPLORED) | (right << RIGHT)
+
+
+@inline
+def _line(note: Notes, episode: int, step: int, slot: int) -> np.uint64:
+    """The place of an interaction in the order of the log."""
+    return np.uint64((episode * note.shape[1] + step) * note.shape[2] + slot)
 
 
 @inline
@@ -295,54 +347,33 @@ def _best(values: Floats, columns: Places) -> np.uint32:
     return chosen
 
 
-@inline
-def _drawn(codes: Codes, columns: Places, step: int, slot: int) -> np.uint32:
-    """The agent with the highest number of its own: any of them, for whoever explores."""
-    highest, chosen = -1.0, np.uint32(columns[0])
-    for column in columns:
-        drawn = draw_uniform(codes[np.uint64(column)], step, slot)
-        higher = drawn > highest
-        highest = drawn if higher else highest
-        chosen = column if higher else chosen
-    return chosen
-
-
-@inline
-def _waves(
-    slots: Places, rows: Places, turns: NDArray[np.int32], waves: Integers,
-    slot: Places, row: Places,
-) -> int:  # fmt: skip
-    """Sort by how often a user has come in this step; the number of waves, and their ends."""
-    groups = 0
-    waves[:] = 0
-    for place in range(rows.size):
-        turn = turns[np.uint64(rows[place])]
-        turns[np.uint64(rows[place])] = turn + 1
-        waves[turn + 1] += 1
-        groups = max(groups, turn + 1)
-    for group in range(groups):
-        waves[group + 1] += waves[group]
-    for place in range(rows.size - 1, -1, -1):  # from the end, so that slots stay in order
-        turn = turns[np.uint64(rows[place])] - 1
-        turns[np.uint64(rows[place])] = turn
-        waves[turn + 1] -= 1
-        at = waves[turn + 1]
-        slot[at], row[at] = slots[place], rows[place]
-    for group in range(1, groups):
-        waves[group] = waves[group + 1]
-    waves[groups] = rows.size
-    return groups
-
-
 @kernel
-def fill(
-    known: Floats, first: Floats, mood: Floats, last: NDArray[np.int16], begin: int, end: int
-) -> None:
+def fill(known: Floats, first: Floats, begin: int, end: int) -> None:
     """The state of some users who have seen nothing yet; `known` is a row of `first`."""
     for row in range(begin, end):
         for column in range(known.size):
             first[row, column] = known[column]
-        mood[row], last[row] = np.nan, -1
+
+
+@kernel
+def judge(first: Floats, columns: Places, best: Notes, begin: int, end: int) -> None:
+    """Whom some users hold to be best."""
+    for row in range(begin, end):
+        best[row] = _best(first[row], columns)
+
+
+@kernel
+def feel(
+    users: NDArray[np.int32], note: Notes, worth: Floats, rate: float, mood: Floats,
+    last: NDArray[np.int16],
+) -> None:  # fmt: skip
+    """What some interactions, in the order of the log, left users with: their mood (NaN = never
+    there), a running mean of what answers were worth, and whom they asked last."""
+    for place in range(users.size):
+        user, one = np.uint64(users[place]), np.uint64(note[place] & MASK)
+        value, before = worth[np.uint64(note[place] >> RIGHT), one], mood[user]
+        mood[user] = before + rate * (value - before) if before == before else value
+        last[user] = one
 
 
 @kernel

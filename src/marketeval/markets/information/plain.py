@@ -8,7 +8,7 @@ Episodes of many seeds are played side by side, and a large one in blocks of use
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -37,6 +37,7 @@ AT_ONCE = 1 << 21  # interactions whose notes lie in memory at once
 STATES = 1 << 17  # rows of the state of episodes that are played side by side
 EPISODES = 1 << 16  # episodes that are played side by side
 MOST_AGENTS = drift.MASK
+MOST_TAUGHT = 1e100  # so that no sum of preferences is infinite
 _utility = utility.py_func  # type: ignore[attr-defined]  # the formula itself, uncompiled
 
 
@@ -102,11 +103,10 @@ class Plan:
 
 @dataclass(slots=True)
 class State:
-    """The users of some episodes; see `drift`. At the end also who knows whom."""
+    """The users of some episodes; see `drift`. At the end also who is in the market."""
 
     first: Floats
-    mood: Floats
-    last: NDArray[np.int16]
+    best: Notes
     columns: drift.Places = field(default_factory=lambda: np.empty(0, np.uint32))
 
 
@@ -174,12 +174,11 @@ def play(plan: Plan, seeds: Sequence[int], *, asked: bool, state: State) -> Iter
     `asked`: whether the questions are wanted. `state` is as `start` made it, and is changed.
     """
     draws, episodes = plan.draws(seeds), len(seeds)
-    lone, rows = episodes == 1, episodes * plan.users
+    lone = episodes == 1
     asked = asked or plan.some_fixed
     episode_of = np.empty(0, np.uint32)
     if not lone:
         episode_of = np.repeat(np.arange(episodes, dtype=np.uint32), plan.users)
-    turns = np.zeros(0 if plan.together else rows, np.int32)
     for stage in plan.stages:
         _move(state, stage)
         # Whoever wants the questions writes a log, and has much more to hold at once.
@@ -199,7 +198,7 @@ def play(plan: Plan, seeds: Sequence[int], *, asked: bool, state: State) -> Iter
 
             live = partial(
                 drift.live, since, plan.together, stage.rule, draws, dealt, episode_of,
-                state.first, state.mood, state.last, turns, keyed, notes,
+                state.first, state.best, keyed, notes,
             )  # fmt: skip
             each(live, range(dealt.begins.shape[1] - 1))
             yield Some(stage, since, users, notes, questions)
@@ -209,11 +208,22 @@ def start(plan: Plan, episodes: int) -> State:
     """The state before the first step."""
     rows, known = episodes * plan.users, np.zeros(plan.width)
     known[plan.there] = 1.0 / len(plan.there)
-    state = State(np.empty((rows, plan.width)), np.empty(rows), np.empty(rows, np.int16))
-    edges = [*range(0, rows, 1 << (BLOCK + 3)), rows]
-    fill = partial(drift.fill, known, state.first, state.mood, state.last)
-    each(lambda part: fill(*part), list(itertools.pairwise(edges)))
+    state = State(_lines(rows, plan.width), np.empty(rows, np.uint16))
+    _each_part(state, partial(drift.fill, known, state.first))
     return state
+
+
+def _lines(rows: int, width: int) -> Floats:
+    """Room for numbers, of shape (rows, width), that begins where a line of memory does."""
+    whole = np.empty((rows + 1) * width)
+    ahead = -whole.ctypes.data % (8 * drift.LANES) // 8
+    return whole[ahead : ahead + rows * width].reshape(rows, width)
+
+
+def _each_part(state: State, work: Callable[[int, int], None]) -> None:
+    """Do some work from row to row of the state."""
+    edges = [*range(0, state.best.size, 1 << (BLOCK + 3)), state.best.size]
+    each(lambda part: work(*part), list(itertools.pairwise(edges)))
 
 
 _NO_QUESTIONS = np.empty((0, 0, 0), np.int32)
@@ -222,15 +232,14 @@ _NO_QUESTIONS = np.empty((0, 0, 0), np.int32)
 def _deal(plan: Plan, draws: drift.Draws, since: int, users: Numbers) -> drift.Dealt:
     """Who interacts, and in which block: some users of a large episode, or some episodes."""
     episodes, steps, count = users.shape
-    slot = np.empty((steps, episodes * count), np.uint32)
-    row = np.empty_like(slot)
+    places = np.empty((steps, episodes * count), np.uint64)
     blocks = -(-plan.users >> BLOCK)
     if blocks > 1:
         begins = np.empty((steps, blocks + 1), np.int64)
         each(
             lambda step: drift.deal_block(
                 draws.users[0], since + step, plan.users, np.uint32(BLOCK),
-                plan.replacement, users[0, step], slot[step], row[step], begins[step],
+                plan.replacement, users[0, step], places[step], begins[step],
             ),
             range(steps),
         )  # fmt: skip
@@ -241,11 +250,11 @@ def _deal(plan: Plan, draws: drift.Draws, since: int, users: Numbers) -> drift.D
         each(
             lambda block: drift.deal_episodes(
                 draws.users, edges[block], edges[block + 1], since, plan.users,
-                plan.replacement, users, slot, row,
+                plan.replacement, users, places,
             ),
             range(edges.size - 1),
         )  # fmt: skip
-    return drift.Dealt(slot, row, begins)
+    return drift.Dealt(places, begins)
 
 
 def _move(state: State, stage: Stage) -> None:
@@ -253,6 +262,7 @@ def _move(state: State, stage: Stage) -> None:
     for enters, agent, others in stage.moves:
         (drift.enter if enters else drift.leave)(state.first, agent, others)
     state.columns = stage.rule.columns
+    _each_part(state, partial(drift.judge, state.first, state.columns, state.best))
 
 
 def _is_simple(character: Floats) -> bool:
@@ -296,7 +306,7 @@ def _stages(
                 return None
         columns = np.array(sorted(there, key=lambda one: market.tie_rank[one]), np.uint32)
         stage = _stage(market, start, stop, moves, columns, rates, price, latency, character)
-        if not np.isfinite(stage.signals[:, np.sort(columns)]).all():
+        if not (np.abs(stage.rule.teaches[:, np.sort(columns)]) < MOST_TAUGHT).all():
             return None
         stages.append(stage)
     return tuple(stages)
@@ -341,8 +351,18 @@ def _stage(
         fixed=fixed,
         teaches=character[c.RATE] * signals,
         worth=worth,
+        first_of=_first_of(columns) if width == drift.LANES else np.zeros(1, np.uint16),
     )
     return Stage(start, stop, tuple(moves), rule, signals, costs, latencies)
+
+
+def _first_of(columns: drift.Places) -> Notes:
+    """Of each set of agents, as bits, the one that comes first; `columns` have them in order."""
+    sets = np.arange(1 << drift.LANES)
+    first = np.full(sets.size, columns[0], np.uint16)
+    for column in columns[::-1]:
+        first[sets >> column & 1 == 1] = column
+    return first
 
 
 def _there(market: InformationMarket) -> list[int]:

@@ -23,8 +23,21 @@ Values = NDArray[Any]  # any: columns of every type
 Integers = NDArray[np.int64]
 
 
-def play_one(market: InformationMarket, plan: Plan, seed: int, log: EventLog) -> State:
-    """Play the episode that the log has begun, and return the users as it left them."""
+@dataclass(frozen=True, slots=True)
+class Feelings:
+    """What nobody decides by in a plain market: each user's mood, and whom it asked last."""
+
+    mood: NDArray[np.float64]
+    last: NDArray[np.int16]
+
+
+def play_one(
+    market: InformationMarket, plan: Plan, seed: int, log: EventLog, feelings: Feelings | None = None
+) -> State:
+    """Play the episode that the log has begun, and return the users as it left them.
+
+    `feelings` are told if somebody wants them.
+    """
     _introduce(market, log)
     state, turns = plain.start(plan, 1), _turns(market)
     _tell_changes(market, turns, log)
@@ -32,6 +45,10 @@ def play_one(market: InformationMarket, plan: Plan, seed: int, log: EventLog) ->
     for some in plain.play(plan, [seed], asked=asked, state=state):
         rows = some.notes.size
         log.hand_over("interaction", rows, **_columns(market, plan, [seed], turns, [some]))
+        if feelings is not None:
+            rule = some.stage.rule
+            seen = some.users.ravel(), some.notes.ravel(), rule.worth, rule.mood_rate
+            drift.feel(*seen, feelings.mood, feelings.last)
     log.pass_turns(int(turns[-1]) + 1)
     return state
 
@@ -55,13 +72,15 @@ def play_many(market: InformationMarket, plan: Plan, seeds: Sequence[int], log: 
             log.close_many(some_seeds)
 
 
-def population(market: InformationMarket, plan: Plan, streams: Streams, state: State) -> Population:
-    """The users of one episode as the general engine keeps them."""
+def finish(market: InformationMarket, plan: Plan, streams: Streams, log: EventLog) -> Population:
+    """Play one episode and return the users as the general engine leaves them."""
     _, users = market.open(streams, EventLog(market.events))
+    feelings = Feelings(np.full(plan.users, np.nan), np.full(plan.users, -1, np.int16))
+    state = play_one(market, plan, streams.seed, log, feelings)
     users.first[:] = np.nan
     known = np.sort(state.columns)
     users.first[:, known] = state.first[:, known]
-    users.mood[:], users.last[:] = state.mood, state.last
+    users.mood[:], users.last[:] = feelings.mood, feelings.last
     return users
 
 
