@@ -5,7 +5,8 @@ The order of additions is that of a loop and division is division, so the bits a
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 from llvmlite import ir
 from numba import types
@@ -20,7 +21,14 @@ _INTEGERS = ir.VectorType(_INT64, _HALF)
 
 
 # any: numba's types and contexts and the compiler's values have no types of their own
-@intrinsic
+Operation = Callable[..., Any]
+
+
+def _operation(typing: Operation) -> Operation:
+    return cast(Operation, intrinsic(typing))  # cast: numba's type shows no arguments
+
+
+@_operation
 def set_and_divide(typing: Any, values: Any, at: Any, lane: Any, value: Any) -> Any:
     """Set `values[at + lane]`, divide `values[at : at + LANES]` by their sum, left to right.
 
@@ -64,6 +72,23 @@ def _set_and_divide(context: Any, builder: Any, signature: Any, arguments: Any) 
         shifted = builder.shl(builder.zext(equal, _INT64), _INT64(number * _HALF))
         bits = builder.or_(bits, shifted)
     return bits
+
+
+@_operation
+def fetch(typing: Any, values: Any, at: Any) -> Any:
+    """Tell the machine that the line of memory of `values[at]` will be read and written soon."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        place = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(8).as_pointer())
+        kinds = [place.type, _INT32, _INT32, _INT32]
+        prefetch = builder.module.declare_intrinsic(
+            "llvm.prefetch", [place.type], ir.FunctionType(ir.VoidType(), kinds)
+        )
+        builder.call(prefetch, [place, _INT32(1), _INT32(3), _INT32(1)])
+        return context.get_dummy_value()
+
+    return types.void(values, types.uint64), build
 
 
 def _everywhere(builder: Any, value: Any, type_: Any) -> Any:

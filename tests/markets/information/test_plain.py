@@ -144,6 +144,24 @@ def test_a_market_that_everybody_leaves_is_no_plain_one() -> None:
     assert compiled_market(a_world({"kimi": 0.4}, horizon=3, interventions=away)).plan is None
 
 
+@pytest.mark.parametrize("seats", [2, 9])
+@pytest.mark.parametrize("per_step", [200, 600])
+def test_users_who_come_again_at_once_choose_by_what_they_have_just_learned(
+    seats: int, per_step: int
+) -> None:
+    rates = {f"agent-{number}": 0.2 for number in range(seats)}
+    users = {"population": 3, "per_step": per_step}
+    assert_same(a_world(rates, horizon=4, users=users, learning={"rate": 0.5}), 3)
+
+
+def test_a_market_whose_sums_may_be_infinite_is_no_plain_one() -> None:
+    dear = {"kimi": Bernoulli(0.4, cost_usd=1.0), "aya": Bernoulli(0.2, cost_usd=1.0)}
+    for weight, is_plain in ((1e90, True), (1e150, False)):
+        utility = {"cost": weight}
+        world = a_world(dict.fromkeys(dear, 0.5), agents=dear, horizon=3, utility=utility)
+        assert (compiled_market(world).plan is not None) == is_plain
+
+
 def test_the_rows_of_a_log_without_digests_are_told_once_and_not_hashed() -> None:
     log = EventLog(InformationMarket.events, hashed=False)
     compiled_market(a_world({"kimi": 0.4}, horizon=3)).play_seeds(range(1, 4), log)

@@ -20,10 +20,11 @@ from marketeval.choice import character as c
 from marketeval.choice.preference import DRIFT
 from marketeval.choice.rules import EPSILON_GREEDY
 from marketeval.choice.utility import utility
+from marketeval.core.lanes import LANES
 from marketeval.core.streams import Names
 from marketeval.core.threads import each
 from marketeval.events.information import UNGRADED
-from marketeval.markets.information import drift
+from marketeval.markets.information import dealing, drift
 from marketeval.markets.information.market import InformationMarket
 from marketeval.markets.information.population import character_of
 from marketeval.markets.information.wave import TOGETHER
@@ -181,8 +182,9 @@ def play(plan: Plan, seeds: Sequence[int], *, asked: bool, state: State) -> Iter
         episode_of = np.repeat(np.arange(episodes, dtype=np.uint32), plan.users)
     for stage in plan.stages:
         _move(state, stage)
-        # Whoever wants the questions writes a log, and has much more to hold at once.
-        at_once = AT_ONCE if episodes > 1 or not asked else AT_ONCE // 2
+        # Long stretches keep a block's users in reach; whoever wants the questions writes a log,
+        # and has much more to hold at once.
+        at_once = AT_ONCE if not lone else AT_ONCE // 2 if asked else 4 * AT_ONCE
         most = max(1, at_once // (episodes * plan.per_step))
         for since in range(stage.start, stage.stop, most):
             steps = min(most, stage.stop - since)
@@ -193,7 +195,7 @@ def play(plan: Plan, seeds: Sequence[int], *, asked: bool, state: State) -> Iter
             if asked:
                 questions = np.empty(shape, np.int32)
                 flat = questions.reshape(episodes, -1)
-                drift.ask(draws.questions, since * plan.per_step, plan.questions, flat)
+                dealing.ask(draws.questions, since * plan.per_step, plan.questions, flat)
             keyed = questions if questions is not None and plan.some_fixed else _NO_QUESTIONS
 
             live = partial(
@@ -216,7 +218,7 @@ def start(plan: Plan, episodes: int) -> State:
 def _lines(rows: int, width: int) -> Floats:
     """Room for numbers, of shape (rows, width), that begins where a line of memory does."""
     whole = np.empty((rows + 1) * width)
-    ahead = -whole.ctypes.data % (8 * drift.LANES) // 8
+    ahead = -whole.ctypes.data % (8 * LANES) // 8
     return whole[ahead : ahead + rows * width].reshape(rows, width)
 
 
@@ -229,7 +231,7 @@ def _each_part(state: State, work: Callable[[int, int], None]) -> None:
 _NO_QUESTIONS = np.empty((0, 0, 0), np.int32)
 
 
-def _deal(plan: Plan, draws: drift.Draws, since: int, users: Numbers) -> drift.Dealt:
+def _deal(plan: Plan, draws: drift.Draws, since: int, users: Numbers) -> dealing.Dealt:
     """Who interacts, and in which block: some users of a large episode, or some episodes."""
     episodes, steps, count = users.shape
     places = np.empty((steps, episodes * count), np.uint64)
@@ -237,7 +239,7 @@ def _deal(plan: Plan, draws: drift.Draws, since: int, users: Numbers) -> drift.D
     if blocks > 1:
         begins = np.empty((steps, blocks + 1), np.int64)
         each(
-            lambda step: drift.deal_block(
+            lambda step: dealing.deal_block(
                 draws.users[0], since + step, plan.users, np.uint32(BLOCK),
                 plan.replacement, users[0, step], places[step], begins[step],
             ),
@@ -248,13 +250,13 @@ def _deal(plan: Plan, draws: drift.Draws, since: int, users: Numbers) -> drift.D
         edges = np.append(np.arange(0, episodes, together), episodes)
         begins = np.repeat((edges * count)[None], steps, axis=0)
         each(
-            lambda block: drift.deal_episodes(
+            lambda block: dealing.deal_episodes(
                 draws.users, edges[block], edges[block + 1], since, plan.users,
                 plan.replacement, users, places,
             ),
             range(edges.size - 1),
         )  # fmt: skip
-    return drift.Dealt(places, begins)
+    return dealing.Dealt(places, begins)
 
 
 def _move(state: State, stage: Stage) -> None:
@@ -351,14 +353,14 @@ def _stage(
         fixed=fixed,
         teaches=character[c.RATE] * signals,
         worth=worth,
-        first_of=_first_of(columns) if width == drift.LANES else np.zeros(1, np.uint16),
+        first_of=_first_of(columns) if width == LANES else np.zeros(1, np.uint16),
     )
     return Stage(start, stop, tuple(moves), rule, signals, costs, latencies)
 
 
 def _first_of(columns: drift.Places) -> Notes:
     """Of each set of agents, as bits, the one that comes first; `columns` have them in order."""
-    sets = np.arange(1 << drift.LANES)
+    sets = np.arange(1 << LANES)
     first = np.full(sets.size, columns[0], np.uint16)
     for column in columns[::-1]:
         first[sets >> column & 1 == 1] = column
@@ -371,4 +373,4 @@ def _there(market: InformationMarket) -> list[int]:
 
 
 def _width(agents: int) -> int:
-    return -(-agents // drift.LANES) * drift.LANES
+    return -(-agents // LANES) * LANES

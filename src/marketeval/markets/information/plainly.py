@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from marketeval.core.log import EventLog
 from marketeval.core.streams import Streams
 from marketeval.events.information import OK, UNGRADED
-from marketeval.markets.information import drift, plain
+from marketeval.markets.information import dealing, drift, plain
 from marketeval.markets.information.facts import as_event, introduce
 from marketeval.markets.information.market import InformationMarket
 from marketeval.markets.information.plain import Plan, Some, State
@@ -32,7 +32,11 @@ class Feelings:
 
 
 def play_one(
-    market: InformationMarket, plan: Plan, seed: int, log: EventLog, feelings: Feelings | None = None
+    market: InformationMarket,
+    plan: Plan,
+    seed: int,
+    log: EventLog,
+    feelings: Feelings | None = None,
 ) -> State:
     """Play the episode that the log has begun, and return the users as it left them.
 
@@ -194,7 +198,7 @@ def _columns(
             return _side_by_side([one.questions for one in played if one.questions is not None])
         out = np.empty((episodes, steps * plan.per_step), np.int32)
         codes = plan.draws(seeds).questions
-        drift.ask(codes, since * plan.per_step, plan.questions, out)
+        dealing.ask(codes, since * plan.per_step, plan.questions, out)
         return out.ravel()
 
     def by_step(values: Values) -> Callable[[], Values]:
