@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from marketeval.core.errors import DataError, UnknownNameError
+from marketeval.core.spec import Spec, validated
 from marketeval.core.streams import Streams
 from marketeval.experiments.pool import read_csv
-from marketeval.experiments.scenario import parse_yaml, validated
+from marketeval.experiments.scenario import parse_yaml
 
 WINDOW = 12_000  # characters of a document that the model is shown; of a longer one, a part
 COLUMNS = (
@@ -28,19 +29,15 @@ COLUMNS = (
 )  # fmt: skip
 
 
-class Category(BaseModel):
+class Category(Spec):
     """One category of a dimension: how often, and how the model is told."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     weight: float = Field(gt=0, allow_inf_nan=False)
     told: str
 
 
-class Taxonomy(BaseModel):
+class Taxonomy(Spec):
     """The dimensions of questions, each with its categories, and the topics."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     dimensions: dict[str, dict[str, Category]] = Field(min_length=1)

@@ -12,14 +12,12 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar, cast
+from typing import Annotated, Any, Literal, Self, cast
 
 import yaml
 from pydantic import (
     BaseModel,
-    ConfigDict,
     Field,
-    ValidationError,
     create_model,
     field_validator,
     model_validator,
@@ -27,24 +25,20 @@ from pydantic import (
 
 from marketeval.core.errors import (
     DataError,
-    MarketevalError,
     ScenarioError,
     UnknownNameError,
     UsageError,
-    near_miss,
 )
+from marketeval.core.spec import Spec, fields_at, models_in, validated
 from marketeval.experiments.families import FAMILIES
 from marketeval.metrics.base import parse_metric
 
 Tree = dict[str, Any]  # any: what YAML can hold
 Step = Annotated[int, Field(ge=0)]
-Spec = TypeVar("Spec", bound=BaseModel)
 
 
-class Seat(BaseModel):
+class Seat(Spec):
     """Who fills a seat: the agent's short text, the label shown, when it enters, its options."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     agent: str = "recorded"
     label: str = ""
@@ -52,23 +46,19 @@ class Seat(BaseModel):
     options: dict[str, Any] = {}  # any: each maker of agents knows its own
 
 
-class Entries(BaseModel):
+class Entries(Spec):
     """Entry steps from a table with the columns `model` and `date` (or `step`).
 
     The earliest date is step 0; each later one comes `every` steps after the one before (20, or
     as many as fit the horizon); equal dates enter together.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     file: str
     every: int | None = Field(default=None, ge=1)
 
 
-class Phase(BaseModel):
+class Phase(Spec):
     """A stretch of steps [start, stop) that tables compare."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     start: Step
@@ -83,10 +73,8 @@ class Phase(BaseModel):
         return self
 
 
-class Endpoint(BaseModel):
+class Endpoint(Spec):
     """What an endpoint bears; see `llm.limits.Limits`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     concurrency: int = Field(default=32, ge=1)
     requests_per_minute: float | None = Field(default=None, gt=0)
@@ -97,19 +85,15 @@ class Endpoint(BaseModel):
     failures_in_a_row: int = Field(default=20, ge=1)
 
 
-class ModelPrice(BaseModel):
+class ModelPrice(Spec):
     """Dollars per million tokens of a model."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
 
 
-class Scenario(BaseModel):
+class Scenario(Spec):
     """One market, its seats, its controls and its metrics, with every default filled in."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: str
     title: str = ""
@@ -237,14 +221,6 @@ def scenario_of(tree: Mapping[str, Any]) -> type[Scenario]:  # any: as in Tree
 def _scenario_of(family: str) -> type[Scenario]:
     spec = FAMILIES[family].Spec
     return create_model("Scenario", __base__=Scenario, market=(spec, spec()))
-
-
-def validated(model: type[Spec], tree: Any) -> Spec:  # any: the caller's data
-    """A checked model, or a ScenarioError of one line that says where and what was expected."""
-    try:
-        return model.model_validate(tree)
-    except ValidationError as error:
-        raise ScenarioError(_one_line(error, model)) from None
 
 
 def override(tree: Tree, key: str, value: Any) -> None:  # any: a value from YAML
@@ -423,7 +399,7 @@ def _name_in(entries: Sequence[Any], place: int) -> str:
 
 
 def _known_key(model: type[Scenario], name: str, above: Sequence[str]) -> None:
-    known = _fields_at(model, above)
+    known = fields_at(model, above)
     if known and name not in known:
         raise UnknownNameError(
             "key", ".".join((*above, name)), (".".join((*above, k)) for k in known)
@@ -441,8 +417,7 @@ def _longest_known(at: Mapping[str, Any], parts: Sequence[str]) -> tuple[str, li
 
 def _full_path(model: type[Scenario], end: Sequence[str]) -> tuple[str, ...]:
     """The path of the one value of the market whose path ends like this."""
-    spec = _inner_model(model.model_fields["market"].annotation)
-    assert spec is not None  # `scenario_of` gave it one
+    (spec,) = models_in(model.model_fields["market"].annotation)  # `scenario_of` gave it one
     leaves = _leaves(spec, ("market",), optional=len(end) > 1)
     paths = [path for path in leaves if path[-len(end) :] == tuple(end)]
     name = ".".join(end)
@@ -474,41 +449,3 @@ def _leaves(
         if isinstance(deeper, type) and issubclass(deeper, BaseModel):
             found += _leaves(deeper, (*above, name), optional=True)
     return found
-
-
-def _one_line(error: ValidationError, model: type[BaseModel]) -> str:
-    problem = error.errors()[0]
-    where = [str(part) for part in problem["loc"]]
-    cause = problem.get("ctx", {}).get("error")
-    if isinstance(cause, MarketevalError):
-        return f"{'.'.join(where)}: {cause}" if where else str(cause)
-    if problem["type"] == "extra_forbidden":
-        known = _fields_at(model, where[:-1])
-        near = near_miss(where[-1], known)
-        guess = f"; did you mean '{near}'?" if near else ";"
-        inside = f" in {'.'.join(where[:-1])}" if where[:-1] else ""
-        return f"unknown key '{where[-1]}'{inside}{guess} known: {', '.join(known)}"
-    got = repr(problem["input"])
-    return f"{'.'.join(where)}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {got:.80}"
-
-
-def _fields_at(model: type[BaseModel], where: Sequence[str]) -> list[str]:
-    """The keys a model knows at a place inside it."""
-    here: Any = model  # any: a model, or a container of models
-    for part in where:
-        if isinstance(here, type) and issubclass(here, BaseModel) and part in here.model_fields:
-            here = here.model_fields[part].annotation
-        here = _inner_model(here)
-        if here is None:
-            return []
-    return sorted(here.model_fields)
-
-
-def _inner_model(annotation: Any) -> type[BaseModel] | None:  # any: a type expression
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for inner in getattr(annotation, "__args__", ()):
-        found = _inner_model(inner)
-        if found is not None:
-            return found
-    return None

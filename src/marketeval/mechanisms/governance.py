@@ -112,9 +112,8 @@ def governance(
     for edge in edges:
         for end in edge:
             if end not in members and end not in owner:
-                raise UnknownNameError(
-                    f"end of the edge '{edge[0]} -> {edge[1]}'", end, {**owner, **roles}
-                )
+                hint = f" (in the edge '{edge[0]} -> {edge[1]}')"
+                raise UnknownNameError("agent or population", end, {**owner, **roles}, hint=hint)
     if len(set(edges)) < len(edges):
         twice = next(one for one in edges if edges.count(one) > 1)
         raise ScenarioError(f"the edge '{twice[0]} -> {twice[1]}' stands twice")

@@ -298,6 +298,15 @@ class Ecosystem:
 def check(world: Ecosystem) -> None:
     """What only shows once the data are there."""
     _ = world.scope
+    spec = world.spec
+    if "measure" in spec.model_fields_set and not spec.qrels:
+        raise ScenarioError(
+            f"market.measure ({spec.measure}) values documents by judgments: give market.qrels"
+        )
+    if "label" in spec.demand.model_fields_set and not spec.questions:
+        raise ScenarioError(
+            f"demand.label names a column ('{spec.demand.label}') of market.questions: give that"
+        )
     for name, agent in world.agents.items():
         if isinstance(agent, Retriever):
             if name not in world.seats and agent.evidence is None:
@@ -311,11 +320,15 @@ def check(world: Ecosystem) -> None:
                     f"retriever '{name}' hands over documents, which only judgments can value: "
                     "give market.qrels"
                 )
+            if agent.owns and name not in world.seats:
+                raise ScenarioError(
+                    f"retriever '{name}' owns {agent.owns[0]} but reads no file: give it a seat"
+                )
             if agent.evidence is not None:
-                world.by_topic(agent.evidence)
+                _check_topics(world, f"{name}.evidence", agent.evidence, agent.topics)
         elif isinstance(agent, Generator):
-            world.by_topic(agent.closed_book)
-            world.by_topic(agent.ceiling)
+            _check_topics(world, f"{name}.closed_book", agent.closed_book)
+            _check_topics(world, f"{name}.ceiling", agent.ceiling)
             if agent.strategy.kind != "none" and not world.graph.targets[name]:
                 raise ScenarioError(
                     f"generator '{name}' retrieves ({agent.strategy.kind}) but no edge leads from "
@@ -329,13 +342,25 @@ def check(world: Ecosystem) -> None:
                 raise UnknownNameError(
                     f"exclusive target of '{name}'", one, world.graph.targets[name]
                 )
-    for users, spec in world.spec.users.items():
+    for users, asking in spec.users.items():
         targets = world.graph.targets[users]
-        for one in spec.behaviour.framing:
+        for one in asking.behaviour.framing:
             if one not in targets and one not in world.spec.without:
                 raise UnknownNameError(f"framed target of '{users}'", one, targets)
-        if len(world.names) > 32_000 or spec.count > 10**6:
+        if len(world.names) > 32_000 or asking.count > 10**6:
             raise ScenarioError("expected at most 32,000 agents and 1,000,000 users")
+
+
+def _check_topics(world: Ecosystem, what: str, value: ByTopic, served: Sequence[str] = ()) -> None:
+    """Refuse a value by topic that names a topic nobody asks about, or leaves out one it serves."""
+    world.by_topic(value)
+    left = [
+        one
+        for one in served or world.pool.topic_names
+        if not isinstance(value, float | int) and one not in value
+    ]
+    if left:
+        raise ScenarioError(f"{what}: expected a number for each topic, none for {', '.join(left)}")
 
 
 def _read_by_seats(world: Ecosystem, retriever: str) -> bool:

@@ -9,11 +9,12 @@ import os
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from marketeval.choice.preference import KINDS
 from marketeval.choice.rules import BUILT_IN, RULES
 from marketeval.core.errors import ScenarioError, UnknownNameError
+from marketeval.core.spec import Spec
 from marketeval.mechanisms.governance import Governance, governance, parse_edge
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
@@ -28,12 +29,6 @@ LEARNS = {
     "epsilon_greedy": "mean", "proportional": "drift", "logit": "mean", "ucb1": "mean",
     "thompson": "beta", LINUCB: "mean", UNIFORM: "mean",
 }  # fmt: skip
-
-
-class Spec(BaseModel):
-    """Base of all that travels: frozen, and unknown keys are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Choosing(Spec):

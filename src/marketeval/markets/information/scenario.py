@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from marketeval.choice.preference import KINDS
 from marketeval.choice.rules import RULES
 from marketeval.core.errors import ScenarioError, UnknownNameError
+from marketeval.core.spec import Spec
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -21,12 +22,6 @@ Count = Annotated[int, Field(ge=1)]
 Step = Annotated[int, Field(ge=0)]
 
 JUDGE = "judge"  # the seat that grades answers in words
-
-
-class Spec(BaseModel):
-    """Base of all that travels: frozen, and unknown keys are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Choice(Spec):

@@ -11,10 +11,11 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from marketeval.choice.consideration import Sampler
 from marketeval.core.errors import ScenarioError, UnknownNameError
+from marketeval.core.spec import Spec
 from marketeval.mechanisms.auction import Pricing, Ties
 from marketeval.mechanisms.ledger import Costing
 
@@ -24,12 +25,6 @@ NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Amount = Annotated[int, Field(ge=0, le=10**12)]
 MarkUp = Annotated[float, Field(ge=1, le=10**6, allow_inf_nan=False)]
-
-
-class Spec(BaseModel):
-    """Base of all that travels: frozen, and unknown keys are errors."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class Item(Spec):

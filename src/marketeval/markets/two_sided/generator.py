@@ -15,10 +15,11 @@ from typing import Annotated, Any, Self
 import numpy as np
 import yaml
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from marketeval.actions.two_sided import Business, Customer
 from marketeval.core.errors import ScenarioError, UnknownNameError
+from marketeval.core.spec import Spec
 from marketeval.core.streams import Stream, Streams
 from marketeval.markets.two_sided.population import Population
 
@@ -29,7 +30,7 @@ _OTHER_DRAWS = 40  # draws of a business besides those of its items
 _PER_ITEM = 13  # one for the place on the menu, twelve for the price
 
 
-class Generated(BaseModel):
+class Generated(Spec):
     """A population to be made; pairs are ranges, ends included.
 
     `matches`: businesses per customer that hold all wanted items; `lacking`: how many of them lack
@@ -38,8 +39,6 @@ class Generated(BaseModel):
     `extra_amenities`: chance that a business has an amenity nobody asked it for. `paraphrased`:
     chance that a request describes an item in other words than the menus do.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     domain: str = "restaurants"
     customers: Count = 10

@@ -13,10 +13,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
-
 from marketeval.actions.two_sided import Message, OrderProposal, TextMessage
 from marketeval.core.errors import UnknownNameError
+from marketeval.core.spec import Spec
 from marketeval.markets.two_sided.population import Population
 
 Kind = Literal["authority", "social_proof", "loss_aversion", "injection_basic", "injection_strong"]
@@ -24,13 +23,11 @@ Where = Literal["description", "messages", "proposals"]
 Disguise = Callable[[Message], Message]
 
 
-class Manipulation(BaseModel):
+class Manipulation(Spec):
     """One kind of attack by one business: its id, or the place in the data counted from 1.
 
     `where`: in its description, in every text that it sends, or in its proposals' instructions.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: Kind
     business: str | int = 1

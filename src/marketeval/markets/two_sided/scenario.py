@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from marketeval.core.errors import UnknownNameError
+from marketeval.core.spec import Spec
 from marketeval.markets.two_sided.generator import Generated
 from marketeval.markets.two_sided.manipulation import Manipulation
 from marketeval.markets.two_sided.switches import STRICT, Count, Rules, rules_from
 from marketeval.mechanisms.search import RULES, Order
 
 
-class TwoSided(BaseModel):
+class TwoSided(Spec):
     """One two-sided market: customers meet businesses through search, talk, proposals, payments.
 
     `population` is a shipped name, a folder of the reference's form, or a JSON file; `generate`
@@ -25,8 +26,6 @@ class TwoSided(BaseModel):
     the market, with ratings moved by `learning` toward the share of the day's buyers whose needs
     were met.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     population: str = "restaurants-10x30"
     generate: Generated | None = None

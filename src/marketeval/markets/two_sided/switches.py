@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_serializer
+from pydantic import Field, model_serializer
 
 from marketeval.core.errors import UnknownNameError
+from marketeval.core.spec import Spec
 
 Count = Annotated[int, Field(ge=1)]
 
 
-class Rules(BaseModel):
+class Rules(Spec):
     """Each switch is one rule; the defaults are those of `strict`.
 
     `offers_last`: ticks of the clock after which a proposal lapses, unless it states an earlier
@@ -19,8 +20,6 @@ class Rules(BaseModel):
     units of each item at each business, None for no limit. `actions_per_tick`: how much one agent
     may do per tick of the clock, and twice more for each message it receives in it.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     preset: Literal["strict", "compatible"] = "strict"
     sender_is_caller: bool = True
