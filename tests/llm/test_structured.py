@@ -10,11 +10,12 @@ from dataclasses import dataclass
 import pytest
 
 from marketeval.agents.registry import make_agent
+from marketeval.core.errors import ScenarioError
 from marketeval.core.market import Failure, Noted, Request
 from marketeval.core.streams import Streams
 from marketeval.llm.calls import Calls
 from marketeval.llm.cassette import Cassette
-from marketeval.llm.structured import read_json, strict
+from marketeval.llm.structured import SENT_BACK, bounded, read_json, strict
 from marketeval.testing.fake_endpoint import FakeEndpoint, refusing, status
 
 
@@ -101,7 +102,7 @@ def test_after_two_nudges_it_is_a_failure_and_no_guess():
     with FakeEndpoint(reply=lambda body: "seven") as fake:
         said = decide(fake)
     assert isinstance(said, Noted)
-    assert said.action == Failure("unreadable answer: no JSON value in the answer")
+    assert said.action == Failure("unreadable answer: no JSON value in the answer", asked=3)
     assert fake.requests == 3
 
 
@@ -139,3 +140,44 @@ def test_a_strict_schema_requires_all_and_nothing_else():
     assert schema["required"] == ["amount", "why"]
     assert schema["additionalProperties"] is False
     assert "default" not in json.dumps(schema)
+
+
+def test_of_an_answer_that_was_cut_off_only_its_start_is_sent_back():
+    """Room is what it had too little of: neither the whole nor the schema is sent again."""
+
+    def cut(body):
+        return GOOD if len(body["messages"]) > 2 else '{"why": "' + "so " * 1000
+
+    with FakeEndpoint(reply=cut) as fake:
+        said = decide(fake)
+    first, again = fake.seen[0]["messages"], fake.seen[1]["messages"]
+    assert said.action == Bid(7, "cheap")
+    assert said.events[0][1]["reason"].startswith("cut off at 512 tokens")
+    assert len(again[-2]["content"]) <= SENT_BACK + len(" ...")
+    assert "shorter" in again[-1]["content"]
+    assert "amount" not in again[-1]["content"]
+    assert first == again[: len(first)]
+
+
+def test_the_room_of_an_answer_can_be_bounded():
+    wide = {
+        "type": "object",
+        "properties": {
+            "name": {"type": "string", "maxLength": 10},
+            "kind": {"type": "string", "enum": ["a", "much longer"]},
+            "words": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+            "few": {"type": "array", "minItems": 3, "items": {"type": "string"}},
+        },
+    }
+    narrow = bounded(wide, max_length=20, max_items=2)["properties"]
+    assert narrow["name"]["maxLength"] == 10
+    assert narrow["kind"] == wide["properties"]["kind"]
+    assert narrow["words"]["anyOf"][0]["maxLength"] == 20
+    assert (narrow["few"]["maxItems"], narrow["few"]["items"]["maxLength"]) == (3, 20)
+    assert bounded(wide) == wide
+
+
+@pytest.mark.parametrize("value", [0, True, "x", 2.5])
+def test_a_bound_is_a_whole_number(value):
+    with pytest.raises(ScenarioError, match="option max_items: expected a whole number from 1"):
+        make_agent("openai:m", seat="s", options={"max_items": value})

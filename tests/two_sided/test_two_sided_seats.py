@@ -291,6 +291,20 @@ def test_a_reply_that_fails_for_good_is_told_to_the_customer():
     assert buyer.requests[1].news.notices == ["business_1 gave no valid answer"]
 
 
+def test_readings_and_attempts_are_one_count():
+    """Who was asked three times before it was given up is not asked nine times."""
+    seller = Scripted([Failure("unreadable answer", asked=3)] * 3)
+    buyer = Scripted([ask()])
+    log = play(ONE, buyer=buyer, seller=seller)
+    assert len(seller.requests) == 1
+    assert log.scan("no_answer").collect().row(0, named=True)["attempts"] == 3
+    seller = Scripted([Failure("unreadable answer", asked=2), taco(total=9.0), taco()])
+    log = play(ONE, buyer=Scripted([ask()]), seller=seller)
+    assert len(seller.requests) == 2
+    answers = log.scan("decision").filter(toward="customer_1").collect()
+    assert answers["number"].to_list() == [1, 3]
+
+
 def test_out_of_steps_and_out_of_rounds_are_told_apart():
     endless = [CustomerAction(action_type="check_messages")] * 50
     assert play(ONE, buyer=Scripted(list(endless)), steps=6).scan("left").collect().select(

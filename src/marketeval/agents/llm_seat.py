@@ -20,14 +20,20 @@ from marketeval.core.errors import ScenarioError
 from marketeval.core.market import Action, Failure, Noted, Request
 from marketeval.events.common import RUNGS
 from marketeval.llm.client import CallError, Message
-from marketeval.llm.structured import Parsed, UnreadableError, ask
+from marketeval.llm.structured import Parsed, UnreadableError, ask, bounded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LLMSeat:
-    """Asks a model for an action that fits the request's schema."""
+    """Asks a model for an action that fits the request's schema.
+
+    `max_length` and `max_items` bound the strings and arrays of the schema that the endpoint gets:
+    small models fill whatever room they have.
+    """
 
     chat: Chat
+    max_length: int | None = None
+    max_items: int | None = None
     immediate: bool = False
     deterministic: bool = False
     privileged: bool = False
@@ -41,14 +47,14 @@ class LLMSeat:
                 chat.calls,
                 chat.model,
                 messages(request),
-                schema(request),
+                bounded(schema(request), max_length=self.max_length, max_items=self.max_items),
                 reader(request),
                 seat=chat.seat,
                 sample=f"{request.draws.seed}/{request.turn}",
                 parameters=chat.parameters,
             )
         except UnreadableError as error:
-            return Noted(Failure(error.reason), [structured_row(request, error)])
+            return Noted(Failure(error.reason, error.asked), [structured_row(request, error)])
         except CallError as error:  # no form of the answer is taken
             return Failure(error.reason)
         return Noted(parsed.value, [structured_row(request, parsed)])

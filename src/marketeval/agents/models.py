@@ -56,8 +56,12 @@ class ModelSeat:
 
 def model(order: Order) -> Agent:
     """A chat model; options as `agents.chat`, and prompt, context_prompt, samples, latency_s
-    (`recorded`, or declared seconds) and privileged."""
-    known = (*OPTIONS, "prompt", "context_prompt", "samples", "latency_s", "privileged")
+    (`recorded`, or declared seconds), max_length and max_items of what it decides, and
+    privileged."""
+    known = (
+        *OPTIONS, "prompt", "context_prompt", "samples", "latency_s", "privileged", "max_length",
+        "max_items",
+    )  # fmt: skip
     only_options(order.seat, order.options, known)
     line = chat(order.text, seat=order.seat, options=order.options, calls=order.calls)
     told = order.options.get("privileged", False) is True
@@ -75,7 +79,9 @@ def model(order: Order) -> Agent:
         chat=line,
         generator=generator,
         user=LLMUser(chat=line),
-        player=LLMSeat(chat=line),
+        player=LLMSeat(
+            chat=line, max_length=_bound(order, "max_length"), max_items=_bound(order, "max_items")
+        ),
         privileged=told,
     )
 
@@ -121,6 +127,18 @@ def person(order: Order) -> Agent:
     """`person`: somebody at the terminal."""
     only_options(order.seat, order.options, ())
     return Person()
+
+
+def _bound(order: Order, name: str) -> int | None:
+    """An option that is a whole number from 1, or None where it is not given."""
+    value = order.options.get(name)
+    if value is None:
+        return None
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ScenarioError(
+            f"seat '{order.seat}', option {name}: expected a whole number from 1, got {value!r}"
+        )
+    return value
 
 
 def _latency(order: Order) -> float | Literal["recorded"] | None:

@@ -50,9 +50,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What stands in for an action when an agent gave none that counts. Never an exception."""
+    """What stands in for an action when an agent gave none that counts. Never an exception.
+
+    `asked` is how often the agent was asked before it was given up; markets that ask again count
+    with it.
+    """
 
     reason: str
+    asked: int = 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from pydantic_core import ErrorDetails
 from marketeval.core.errors import MarketevalError, ScenarioError, near_miss
 
 Model = TypeVar("Model", bound=BaseModel)
-SCALAR = re.compile(r"^(constrained-)?(bool|int|float|str)$|\[")  # alternatives of a union
+ALTERNATIVE = re.compile(r"^(constrained-)?(bool|int|float|str)$|\[")  # of a union
 
 
 class Spec(BaseModel):
@@ -42,12 +42,12 @@ def fields_at(model: type[BaseModel], where: Sequence[str | int]) -> list[str]:
     """The keys that are known at a place; where several models may stand there, those of all."""
     here = [model]
     for part in where:
-        tagged = [one for one in here if part in _own_tags(one)]
+        tagged = [one for one in here if part in _tags(one)]
         holding = [one for one in here if part in one.model_fields]
-        if tagged:
-            here = tagged
-        elif holding:
+        if holding:
             here = [one for m in holding for one in models_in(m.model_fields[str(part)].annotation)]
+        elif tagged:
+            here = tagged
         # else a key of a mapping or a place in a list
     return sorted({name for one in here for name in one.model_fields})
 
@@ -58,7 +58,7 @@ def models_in(annotation: Any) -> list[type[BaseModel]]:  # any: a type expressi
 
 
 def _one_line(error: ValidationError, model: type[BaseModel], tree: Any) -> str:
-    problems = [(_place(one, model, tree), one) for one in error.errors()]
+    problems = [(_place(one, tree), one) for one in error.errors()]
     first = problems[0][0]
     where, problem = max(  # of the alternatives at the first place, the one that got furthest
         (one for one in problems if one[0][: len(first)] == first), key=lambda one: len(one[0])
@@ -80,20 +80,21 @@ def _one_line(error: ValidationError, model: type[BaseModel], tree: Any) -> str:
     return f"{said}{problem['msg'][0].lower()}{problem['msg'][1:]}, got {got:.80}"
 
 
-def _place(problem: ErrorDetails, model: type[BaseModel], tree: Any) -> list[str]:
+def _place(problem: ErrorDetails, tree: Any) -> list[str]:  # any: the caller's data
     """Where something is for the caller: without the names that checking gives to alternatives.
 
-    What the caller's data (any) do not hold there is such a name, or a part that a model took from
-    elsewhere before it was checked.
+    Such a name is not a key of the data there, but may be the value that told which one it is. Any
+    other part that is not there was taken over from elsewhere.
     """
     place: list[str] = []
     for part in problem["loc"]:
         try:
             tree = tree[part]
         except (LookupError, TypeError):
-            tree = None
-            if part in _tags(model) or SCALAR.search(str(part)):
+            told = tree.values() if isinstance(tree, Mapping) else ()
+            if part in told or ALTERNATIVE.search(str(part)):
                 continue
+            tree = None
         place.append(str(part))
     return place
 
@@ -129,14 +130,8 @@ def _leaves(annotation: Any) -> Iterator[Any]:  # any: a type expression
         yield from _leaves(part)
 
 
-@cache
 def _tags(model: type[BaseModel]) -> frozenset[object]:
-    """What names a model among alternatives, anywhere in a model."""
-    inner = [one for info in model.model_fields.values() for one in models_in(info.annotation)]
-    return _own_tags(model).union(*map(_tags, inner))
-
-
-def _own_tags(model: type[BaseModel]) -> frozenset[object]:
+    """What tells a model from its alternatives."""
     kinds = [info.annotation for info in model.model_fields.values() if info.is_required()]
     return frozenset(tag for one in kinds if get_origin(one) is Literal for tag in get_args(one))
 

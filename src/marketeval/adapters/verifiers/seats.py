@@ -99,7 +99,7 @@ class Seat:
             if len(failures) == ATTEMPTS:
                 reason = f"missing: unreadable answer: {failures[-1]}"
                 self.counters.missing.append(reason)
-                return Noted(Failure(reason), [self._row(request, failures, made)])
+                return Noted(Failure(reason, len(failures)), [self._row(request, failures, made)])
             self.counters.nudges += 1
             text = (
                 f"That could not be read: {failures[-1]}. Answer again, with one JSON value that "

@@ -299,11 +299,11 @@ def check(world: Ecosystem) -> None:
     """What only shows once the data are there."""
     _ = world.scope
     spec = world.spec
-    if "measure" in spec.model_fields_set and not spec.qrels:
+    if spec.measure != Coupled().measure and not spec.qrels:
         raise ScenarioError(
             f"market.measure ({spec.measure}) values documents by judgments: give market.qrels"
         )
-    if "label" in spec.demand.model_fields_set and not spec.questions:
+    if spec.demand.label != Coupled().demand.label and not spec.questions:
         raise ScenarioError(
             f"demand.label names a column ('{spec.demand.label}') of market.questions: give that"
         )

@@ -53,13 +53,17 @@ class Shopping:
 
 @dataclass(slots=True)
 class Letter:
-    """What a business has to answer: one customer's new texts, after an earlier conversation."""
+    """What a business has to answer: one customer's new texts, after an earlier conversation.
+
+    `asked` is how often it was asked so far, `problem` what was wrong with its last answer.
+    """
 
     business: str
     customer: str
     texts: Sequence[act.Heard]
     earlier: Sequence[act.Heard]
     problem: str = ""
+    asked: int = 0
 
 
 class Floor:
@@ -293,9 +297,11 @@ class Floor:
             ),
         )
 
-    def answer(self, letter: Letter, action: Action, attempt: int) -> bool:
+    def answer(self, letter: Letter, action: Action) -> bool:
         """Send a business's answer; False, with the problem in the letter, where there is none."""
         kind, reply, problem = _reply(letter, action)
+        number = letter.asked + 1
+        letter.asked += action.asked if isinstance(action, Failure) else 1
         if reply is not None and isinstance(reply, act.BusinessProposal):
             message: act.Message = self._proposal(letter, reply)
             problem = self._faults_of_offer(letter, reply)
@@ -311,7 +317,7 @@ class Floor:
                 heard = act.Heard(self.state.rows, letter.business, message, self.step)
                 self._talk(letter.business, letter.customer).append(heard)
         letter.problem = problem
-        self.pages.decision(self.step, letter.business, letter.customer, attempt, kind, "", problem)
+        self.pages.decision(self.step, letter.business, letter.customer, number, kind, "", problem)
         return not problem
 
     def give_up(self, letters: Sequence[Letter]) -> None:
@@ -319,7 +325,7 @@ class Floor:
         waiting = {one.profile.id: one for one in self.customers} if letters else {}
         for letter in letters:
             self.pages.add(
-                "no_answer", self.step, letter.business, letter.customer, self.spec.attempts,
+                "no_answer", self.step, letter.business, letter.customer, letter.asked,
                 letter.problem,
             )  # fmt: skip
             if letter.customer in waiting:

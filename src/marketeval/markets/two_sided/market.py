@@ -88,18 +88,18 @@ class TwoSidedMarket:
 
                 # Every business with new mail answers each customer; what is no answer is asked
                 # for again, and the customer is told if none comes.
-                letters = floor.letters()
-                for attempt in range(1, self.spec.attempts + 1):
-                    if not letters:
-                        break
+                letters, silent = floor.letters(), []
+                while letters:
                     requests: list[Request] = [floor.ask_business(one) for one in letters]
                     answers = yield requests
-                    letters = [
+                    waiting = [
                         letter
                         for letter, answer in zip(letters, answers, strict=True)
-                        if not floor.answer(letter, answer, attempt)
+                        if not floor.answer(letter, answer)
                     ]
-                floor.give_up(letters)
+                    silent += [one for one in waiting if one.asked >= self.spec.attempts]
+                    letters = [one for one in waiting if one.asked < self.spec.attempts]
+                floor.give_up(silent)
                 floor.pages.write(log)
                 floor.tick()
 

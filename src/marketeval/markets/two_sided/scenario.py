@@ -21,10 +21,10 @@ class TwoSided(Spec):
     makes one instead. `customers` and `businesses` keep the first so many. `limit` is the number of
     results per page, 0 for all; `order` changes the order of a page on purpose. `steps` are the
     decisions a customer may take, `rounds` the end of the episode, `attempts` how often a business
-    is asked for one answer, `memory` the events and proposals a briefing holds, `briefing` about
-    how many characters it may have (models with a small context need fewer). `days` above 1 repeats
-    the market, with ratings moved by `learning` toward the share of the day's buyers whose needs
-    were met.
+    is asked for one answer, what could not be read included, `memory` the events and proposals a
+    briefing holds, `briefing` about how many characters it may have (models with a small context
+    need fewer). `days` above 1 repeats the market, with ratings moved by `learning` toward the
+    share of the day's buyers whose needs were met.
     """
 
     population: str = "restaurants-10x30"
