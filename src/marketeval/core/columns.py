@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -73,7 +74,7 @@ def storage(type_: Type) -> Any:  # any: numpy's dtype arguments
 
 
 def frame(columns: Sequence[Column], given: Mapping[str, Given], rows: int) -> pl.DataFrame:
-    """A table of `rows` rows; seed and turn come first. The values are copied."""
+    """A table of `rows` rows; seed and turn come first. Arrays of numbers are not copied."""
     import polars as pl
 
     ordered = sorted(columns, key=lambda one: one.name not in ("seed", "turn"))
@@ -81,23 +82,29 @@ def frame(columns: Sequence[Column], given: Mapping[str, Given], rows: int) -> p
 
 
 def series(column: Column, values: Given, rows: int) -> pl.Series:
-    """One column as polars keeps it; a copy."""
+    """One column as polars keeps it; an array of numbers is not copied."""
     import polars as pl
 
     if callable(values):
         values = values()
     if not isinstance(values, np.ndarray):
-        one = series(column, np.array([values], storage(column.type)), 1)
-        return one.new_from_index(0, rows)
+        return _constant(column, None if values != values else values, rows)
     if column.type == "text":
         return pl.Series(column.name, values.tolist(), pl.String)
     if column.type == "enum":
         names = pl.Series(column.values, dtype=pl.Enum(column.values))
         return names.gather(values.astype(np.uint32)).alias(column.name)
-    one = pl.Series(column.name, values.copy())
-    if column.type == "float64" and column.nullable:
+    one = pl.Series(column.name, values)
+    if column.type == "float64" and column.nullable and np.isnan(values).any():
         one = one.fill_nan(None)
     return one.replace(NO_SEED, None) if column.name == "seed" else one
+
+
+@lru_cache(maxsize=8)  # the parts of a long episode share what never changes
+def _constant(column: Column, value: float | None, rows: int) -> pl.Series:
+    """A column of one value throughout; None = NaN, which is null."""
+    given = np.array([np.nan if value is None else value], storage(column.type))
+    return series(column, given, 1).new_from_index(0, rows)
 
 
 def empty_frame(kind: EventKind) -> pl.DataFrame:

@@ -283,7 +283,7 @@ class EventLog:
             return
         if self.hashed:
             buffer.hash_new_rows()
-        self._keep(buffer.kind.name, buffer.part(copied=self._behind is None))
+        self._keep(buffer.kind.name, buffer.part())
         buffer.count = buffer.hashed = 0
 
     def _keep(self, kind: str, part: Part) -> None:

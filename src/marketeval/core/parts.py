@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ACCEPTED = {"float64": "fiu", "bool": "b"}  # numpy's letters; all other numbers take "iu"
 SOON = 1 << 16  # rows that are written at once, unless others wait
-WAITING = 2  # parts that may wait to be written
+WAITING = 1  # parts that may wait to be written
 
 
 class Part:
@@ -145,16 +145,13 @@ class Buffer:
         self.hash_new_rows()
         return self.sums.close()
 
-    def part(self, *, copied: bool = True) -> Part:
-        """The rows so far; the buffer may be filled anew afterwards only if they are copied."""
+    def part(self) -> Part:
+        """A copy of the rows so far."""
         given = {
-            one.name: values[: self.count].copy() if copied else values[: self.count]
+            one.name: values[: self.count].copy()
             for one, values in zip(self.columns, self.arrays, strict=True)
         }
-        part = Part(self.columns, given, self.count)
-        if not copied:
-            part.frame()  # which copies
-        return part
+        return Part(self.columns, given, self.count)
 
 
 class Behind:

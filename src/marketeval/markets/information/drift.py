@@ -318,14 +318,9 @@ def leave(first: Floats, agent: int, columns: Places) -> None:
 
 
 @kernel
-def read(
-    note: NDArray[np.uint16], rule: Rule, signals: Floats, agent: NDArray[np.int16],
-    explored: Truths, score: Floats, signal: Floats, utility: Floats,
-) -> None:  # fmt: skip
-    """What was noted, in columns of shape (rows,); `signals` is (2, width) as `Rule.worth`."""
+def by_outcome(note: Notes, values: Floats) -> Floats:
+    """Of `values` of wrong and of right answers by agent, (2, width), those of what was noted."""
+    out = np.empty(note.size)
     for place in range(note.size):
-        one, right = np.uint64(note[place] & MASK), np.uint64(note[place] >> RIGHT)
-        agent[place] = one
-        explored[place] = (note[place] >> EXPLORED) & 1
-        score[place] = right
-        signal[place], utility[place] = signals[right, one], rule.worth[right, one]
+        out[place] = values[np.uint64(note[place] >> RIGHT), np.uint64(note[place] & MASK)]
+    return out

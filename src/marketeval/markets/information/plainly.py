@@ -201,7 +201,9 @@ def _columns(
         dealing.ask(codes, since * plan.per_step, plan.questions, out)
         return out.ravel()
 
-    def by_step(values: Values) -> Callable[[], Values]:
+    def by_step(values: Values) -> Callable[[], Values] | float:
+        if episodes * steps == 1:
+            return int(values[0])
         return lambda: np.broadcast_to(values[:, None], shape).ravel()
 
     def by_outcome(name: str) -> Callable[[], Values]:
@@ -212,8 +214,7 @@ def _columns(
             for one in played:
                 stage = one.stage
                 values = stage.signals if name == "signal" else stage.rule.worth
-                place = (one.notes >> drift.RIGHT) * plan.width + (one.notes & drift.MASK)
-                parts.append(values.ravel()[place])
+                parts.append(drift.by_outcome(one.notes.ravel(), values).reshape(one.notes.shape))
             return _side_by_side(parts)
 
         return make
