@@ -63,15 +63,17 @@ class Draws(NamedTuple):
 
 
 class Some(NamedTuple):
-    """Some interactions of one step, in slot order: arrays of one length.
+    """Some interactions, in the order of the log: so many first places of arrays.
 
-    `held` is whom each user held to be best when its agent was chosen; `code` is work space, and
-    at the end what is noted.
+    `line` is the place in the log, `held` whom each user held to be best when its agent was chosen;
+    `code` is work space, and at the end what is noted.
     """
 
+    step: Integers
     slot: Places
     row: Places
     episode: Places
+    line: Integers
     held: Notes
     agent: Notes
     explored: Truths
@@ -91,82 +93,93 @@ def live(
     the episode of each row of the state (empty if there is one); `question` is empty where no
     answer is fixed. `note`: agent + 2**EXPLORED if explored + 2**RIGHT if right.
     """
-    steps, most = dealt.place.shape[0], 0
-    for step in range(steps):
-        most = max(most, dealt.begins[step, block + 1] - dealt.begins[step, block])
-    most = max(1, most if together else min(most, AT_A_TIME))
+    _, steps, per_step = note.shape
+    most = AT_A_TIME
+    if together:
+        for step in range(steps):
+            most = max(most, dealt.begins[step, block + 1] - dealt.begins[step, block])
+    when, line = np.empty(most, np.int64), np.empty(most, np.int64)
     slot, row = np.empty(most, np.uint32), np.empty(most, np.uint32)
     episode, held = np.zeros(most, np.uint32), np.empty(most, np.uint16)
     agent, explored = np.empty(most, np.uint16), np.empty(most, np.bool_)
-    u, code, key = np.empty(most), np.empty(most, np.uint64), np.empty(most, np.int64)
+    u, code = np.empty(most), np.empty(most, np.uint64)
+    its_step, its_slot = np.empty(most, np.int64), np.empty(most, np.int64)
     who, highest, picked = np.empty(most, np.uint32), np.empty(most), np.empty(most, np.uint16)
-    lone, flat = episode_of.size == 0, first.reshape(-1)
+    lone, flat, width = episode_of.size == 0, first.reshape(-1), np.uint64(first.shape[1])
+    noted, asked = note.reshape(-1), question.reshape(-1)
+    some = Some(when, slot, row, episode, line, held, agent, explored, u, code)
 
-    for step in range(steps):
-        now, end = since + step, dealt.begins[step, block + 1]
-        for begin in range(dealt.begins[step, block], end, most):
-            count = min(most, end - begin)
-            for place in range(count):
+    step, begin = 0, dealt.begins[0, block]
+    while step < steps:
+        # The next interactions, of several steps if these are short.
+        count, fresh = 0, 0
+        while step < steps and count < most:
+            more = dealt.begins[step, block + 1] - begin
+            if together and count and count + more > AT_A_TIME:
+                break  # a step is not divided
+            more = min(more, most - count)
+            for place in range(more):
                 dealt_ = dealt.place[step, begin + place]
-                slot[place], row[place] = dealt_ >> HALF, dealt_ & LOW
-            if not lone:
-                for place in range(count):
-                    episode[place] = episode_of[np.uint64(row[place])]
+                slot[count + place], row[count + place] = dealt_ >> HALF, dealt_ & LOW
+                when[count + place] = since + step
+                line[count + place] = step * per_step + slot[count + place]
+            fresh = more if together and count == 0 else fresh
+            count, begin = count + more, begin + more
+            if begin == dealt.begins[step, block + 1]:
+                step += 1
+                begin = dealt.begins[step, block] if step < steps else 0
+        if not lone:
             for place in range(count):
-                mine = np.uint64(row[place])
-                held[place] = best[mine]
-                fetch(flat, mine * np.uint64(first.shape[1]))
-            some = Some(
-                slot[:count], row[:count], episode[:count], held[:count], agent[:count],
-                explored[:count], u[:count], code[:count],
-            )  # fmt: skip
-            _choose(rule, draws, lone, now, some, who, key, highest, picked)
-            _answer(rule, draws, now, some, question, note, step, key)
-            _learn(rule, draws, together, now, some, first, best, question, note, step)
-            noted = note.reshape(-1)
-            if lone:
-                for place in range(count):
-                    noted[_line(note, 0, step, slot[place])] = code[place]
-            else:
-                for place in range(count):
-                    noted[_line(note, episode[place], step, slot[place])] = code[place]
+                episode[place] = episode_of[np.uint64(row[place])]
+            for place in range(count):
+                line[place] += np.int64(episode[place]) * steps * per_step
+        for place in range(count):
+            mine = np.uint64(row[place])
+            held[place] = best[mine]
+            fetch(flat, mine * width)
+        _choose(rule, draws, lone, some, count, who, its_step, its_slot, highest, picked)
+        _answer(rule, draws, some, count, asked)
+        _learn(rule, draws, together, some, count, fresh, first, best, asked)
+        for place in range(count):
+            noted[np.uint64(line[place])] = code[place]
 
 
 @inline
 def _choose(
-    rule: Rule, draws: Draws, lone: bool, now: int, some: Some, who: Places, key: Integers,
-    highest: Floats, picked: Notes,
+    rule: Rule, draws: Draws, lone: bool, some: Some, count: int, who: Places, when: Integers,
+    key: Integers, highest: Floats, picked: Notes,
 ) -> None:  # fmt: skip
     """Each asks whom it holds to be best, or, to explore, the agent with the highest number."""
-    slot, episode, agent, u, code = some.slot, some.episode, some.agent, some.u, some.code
-    explored, held, choice = some.explored, some.held, draws.choice
+    step, slot, episode, agent, u = some.step, some.slot, some.episode, some.agent, some.u
+    code, explored, held, choice = some.code, some.explored, some.held, draws.choice
     if lone:
-        for place in range(slot.size):
-            u[place] = draw_uniform(draws.explore[0], now, slot[place])
+        for place in range(count):
+            u[place] = draw_uniform(draws.explore[0], step[place], slot[place])
     else:
-        for place in range(slot.size):
+        for place in range(count):
             code[place] = draws.explore[np.uint64(episode[place])]
-        for place in range(slot.size):
-            u[place] = draw_uniform(code[place], now, slot[place])
+        for place in range(count):
+            u[place] = draw_uniform(code[place], step[place], slot[place])
     exploring = 0
-    for place in range(slot.size):
+    for place in range(count):
         explored[place] = u[place] < rule.epsilon
         agent[place] = held[place]
-    for place in range(slot.size):
+    for place in range(count):
         who[exploring] = place
         exploring += explored[place]
     for place in range(exploring):
-        key[place], highest[place] = slot[np.uint64(who[place])], -1.0
+        key[place], when[place] = slot[np.uint64(who[place])], step[np.uint64(who[place])]
+        highest[place] = -1.0
     for column in rule.columns:
         one = np.uint64(column)
         if lone:
             for place in range(exploring):
-                u[place] = draw_uniform(choice[0, one], now, key[place])
+                u[place] = draw_uniform(choice[0, one], when[place], key[place])
         else:
             for place in range(exploring):
                 code[place] = choice[np.uint64(episode[np.uint64(who[place])]), one]
             for place in range(exploring):
-                u[place] = draw_uniform(code[place], now, key[place])
+                u[place] = draw_uniform(code[place], when[place], key[place])
         for place in range(exploring):
             higher = u[place] > highest[place]
             highest[place] = u[place] if higher else highest[place]
@@ -176,46 +189,55 @@ def _choose(
 
 
 @inline
-def _answer(
-    rule: Rule, draws: Draws, now: int, some: Some, question: NDArray[np.int32], note: Notes,
-    step: int, key: Integers,
-) -> None:  # fmt: skip
+def _answer(rule: Rule, draws: Draws, some: Some, count: int, asked: NDArray[np.int32]) -> None:
     """The draw that decides whether each answer is right."""
-    slot, episode, agent, u, code = some.slot, some.episode, some.agent, some.u, some.code
-    for place in range(slot.size):
+    step, slot, episode, line = some.step, some.slot, some.episode, some.line
+    agent, u, code = some.agent, some.u, some.code
+    for place in range(count):
         code[place] = draws.outcome[np.uint64(episode[place]), np.uint64(agent[place])]
-    for place in range(slot.size):
-        u[place] = draw_uniform(code[place], now, slot[place])
-    if question.size == 0:
+    for place in range(count):
+        u[place] = draw_uniform(code[place], step[place], slot[place])
+    if asked.size == 0:
         return
-    asked = question.reshape(-1)
-    for place in range(slot.size):
+    for place in range(count):
         one = np.uint64(agent[place])
         if rule.fixed[one]:
-            which = asked[_line(note, episode[place], step, slot[place])]
+            which = asked[np.uint64(line[place])]
             u[place] = draw_uniform(draws.knows[np.uint64(episode[place]), one], 0, which)
 
 
 @inline
 def _learn(
-    rule: Rule, draws: Draws, together: bool, now: int, some: Some, first: Floats, best: Notes,
-    question: NDArray[np.int32], note: Notes, step: int,
+    rule: Rule, draws: Draws, together: bool, some: Some, count: int, fresh: int, first: Floats,
+    best: Notes, asked: NDArray[np.int32],
 ) -> None:  # fmt: skip
-    """What was right draws the user nearer, what was wrong drives them away."""
+    """What was right draws the user nearer, what was wrong drives them away.
+
+    The `fresh` first interactions chose by what their users hold even now.
+    """
     rate, teaches, floor, first_of = rule.rate, rule.teaches, rule.floor, rule.first_of
     row, agent, explored, held = some.row, some.agent, some.explored, some.held
-    u, code, columns = some.u, some.code, rule.columns
-    flat, asked, width = first.reshape(-1), question.reshape(-1), np.uint64(first.shape[1])
-    for place in range(row.size):
+    u, code, columns, step = some.u, some.code, rule.columns, some.step
+    flat, width = first.reshape(-1), np.uint64(first.shape[1])
+    chosen = fresh
+    for place in range(count):
+        if place == chosen:
+            chosen += 1
+            while together and chosen < count and step[chosen] == step[place]:
+                chosen += 1
+            for other in range(place, chosen):
+                asker = np.uint64(row[other])
+                if best[asker] != held[other] and not explored[other]:
+                    # The same user came a moment ago, and has changed its mind since.
+                    one, own = np.uint64(best[asker]), np.uint64(some.episode[other])
+                    agent[other] = one
+                    if rule.fixed[one]:
+                        which = asked[np.uint64(some.line[other])]
+                        u[other] = draw_uniform(draws.knows[own, one], 0, which)
+                    else:
+                        its = draws.outcome[own, one]
+                        u[other] = draw_uniform(its, step[other], some.slot[other])
         mine, one = np.uint64(row[place]), np.uint64(agent[place])
-        if best[mine] != held[place] and not together and not explored[place]:
-            # The same user came a moment ago, and has changed its mind since.
-            one, own = np.uint64(best[mine]), np.uint64(some.episode[place])
-            if rule.fixed[one]:
-                which = asked[_line(note, some.episode[place], step, some.slot[place])]
-                u[place] = draw_uniform(draws.knows[own, one], 0, which)
-            else:
-                u[place] = draw_uniform(draws.outcome[own, one], now, some.slot[place])
         right = np.uint64(u[place] < rate[one])
         start = mine * width
         value = flat[start + one] + teaches[right, one]
@@ -243,12 +265,6 @@ def _learn(
                 first[mine, np.uint64(column)] = 1.0 / columns.size
             best[mine] = columns[0]
         code[place] = one | (np.uint64(explored[place]) << EXPLORED) | (right << RIGHT)
-
-
-@inline
-def _line(note: Notes, episode: int, step: int, slot: int) -> np.uint64:
-    """The place of an interaction in the order of the log."""
-    return np.uint64((episode * note.shape[1] + step) * note.shape[2] + slot)
 
 
 @inline
