@@ -64,3 +64,13 @@ def wait_for_the_end_of(group: int) -> None:
             return
         time.sleep(0.1)
     raise AssertionError("processes outlive their parent by 20 s")
+
+
+def workers_of(process: subprocess.Popen[str]) -> set[int]:
+    """The numbers of the worker processes of a run, as Linux tells them."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return {
+        int(one)
+        for one in children
+        if "multiprocessing-fork" in Path(f"/proc/{one}/cmdline").read_text()
+    }

@@ -6,16 +6,18 @@ import contextlib
 import errno
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
-from slow_run import SMALL, wait_for_the_end_of, wait_for_unit
+from slow_run import SMALL, wait_for_the_end_of, wait_for_unit, workers_of
 
 from marketeval.apps.cli.main import run as marketeval
 from marketeval.core.errors import ReplayError, RunError, UsageError
@@ -178,14 +180,44 @@ def test_a_killed_run_continues_to_the_log_of_an_unbroken_one(
         assert twin.read_bytes() == part.read_bytes()
 
 
-def test_a_worker_that_dies_is_told_in_one_line(folder: Path, process: Start) -> None:
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="workers are found as on Linux")
+def test_workers_that_are_killed_change_nothing(
+    folder: Path, process: Start, unbroken: Path
+) -> None:
+    running = process(
+        "run", "small.yaml", "--no-report", "--seeds", "1-8", "--out", "out", "--executor",
+        "processes",
+    )  # fmt: skip
+    wait_for_unit(folder / "out", running)
+    killed: set[int] = set()
+    for deaths in (1, 2):  # the second time those that were started in their place
+        while len(killed) < 2 * deaths and running.poll() is None:
+            for pid in workers_of(running) - killed:
+                os.kill(pid, signal.SIGKILL)
+                killed.add(pid)
+            time.sleep(0.02)
+    _, err = running.communicate(timeout=120)
+    assert len(killed) == 4
+    assert running.returncode == 0, err
+    assert digests(folder / "out") == digests(unbroken)
+    files = sorted(path.relative_to(unbroken) for path in unbroken.rglob("*"))
+    assert sorted(path.relative_to(folder / "out") for path in (folder / "out").rglob("*")) == files
+    for part in unbroken.rglob("*.parquet"):
+        assert (folder / "out" / part.relative_to(unbroken)).read_bytes() == part.read_bytes()
+
+
+def test_seeds_that_kill_every_worker_are_told_in_one_line_and_the_rest_can_be_continued(
+    folder: Path, process: Start, unbroken: Path
+) -> None:
     path = folder / "small.yaml"
+    healthy = path.read_text()
     deadly = "python:slow:Slow, options: {seconds: 0, dies_at: 7}"
-    path.write_text(path.read_text().replace("python:slow:Slow", deadly))
+    path.write_text(healthy.replace("python:slow:Slow", deadly))
     running = process("run", "small.yaml", "--no-report", "--seeds", "1-8", "--out", "out")
-    out, err = running.communicate(timeout=60)
+    out, err = running.communicate(timeout=120)
     assert (running.returncode, out) == (1, "")
-    assert "a worker process died (exit code 3)" in err
+    assert re.search(r"unit \d+ of \S+ \(seeds 7\) ended its worker process 3 times", err), err
+    assert "(exit code 3); what was finished is in out; continue it with --resume" in err
     assert err.count("\n") == 1
     assert RunDirectory(folder / "out").manifest.status == "failed"
 

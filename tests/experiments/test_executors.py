@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 
 from marketeval.core.errors import RunError, UnknownNameError
 from marketeval.experiments.executors import EXECUTORS, Processes, Serial
-from marketeval.experiments.runner import cut, run, seeds_text
+from marketeval.experiments.pieces import seeds_text
+from marketeval.experiments.runner import cut, run
 from marketeval.experiments.scenario import Tree, parse_seeds
 
 
@@ -32,6 +34,8 @@ def misbehave(number: int) -> int:
         raise OSError(28, "No space left on device")
     if number == 3:
         os._exit(5)
+    if number == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
     if number == 4:
         raise TwoWords("only", "text")
     time.sleep(60)
@@ -49,7 +53,8 @@ def test_every_piece_is_done_once(name: str) -> None:
     [
         (1, UnknownNameError, "unknown metric 'HIH'; did you mean 'HHI'"),
         (2, OSError, "No space left"),
-        (3, RunError, r"a worker process died \(exit code 5\)"),
+        (3, RunError, r"^3 ended its worker process 3 times \(exit code 5\)$"),
+        (5, RunError, r"^5 ended .* \(killed by signal 9, as where memory runs out\)$"),
         (4, RunError, "TwoWords: only text"),
     ],
 )
@@ -60,6 +65,24 @@ def test_an_error_of_a_worker_comes_at_once_while_others_are_busy(
     with pytest.raises(kind, match=text):
         list(Processes(2).map(misbehave, [0, number, 0]))
     assert time.monotonic() - start < 30
+
+
+def die_twice(marks: Path) -> str:
+    """Kills its own process at the first two tries, and says then which try it was."""
+    tries = len(list(marks.iterdir()))
+    (marks / str(tries)).touch()
+    if tries < 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return f"{marks.name} at try {tries + 1}"
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_dying_workers_were_doing_is_done_by_others(workers: int, tmp_path: Path) -> None:
+    pieces = [tmp_path / name for name in "abc"]
+    for piece in pieces:
+        piece.mkdir()
+    done = sorted(Processes(workers).map(die_twice, pieces))
+    assert done == ["a at try 3", "b at try 3", "c at try 3"]
 
 
 def test_serial_and_processes_write_the_same_bytes(tree: Tree, tmp_path: Path) -> None:

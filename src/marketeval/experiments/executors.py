@@ -18,6 +18,7 @@ from marketeval.core.threads import cores, limited
 
 Work = TypeVar("Work")
 Result = TypeVar("Result")
+TRIES = 3  # workers that a piece may end
 
 
 class Executor(Protocol):
@@ -73,11 +74,16 @@ class Threads:
             pool.shutdown(cancel_futures=True)
 
 
+class WorkerDied(RunError):
+    """A piece of work ended the process of every worker that tried it."""
+
+
 class Processes:
     """Spawned processes, one per core, each with a pipe of its own.
 
     So a worker that dies is noticed at once, and workers whose parent dies come to the end of
-    their pipe and leave (a pool of the standard library would wait for ever in both cases).
+    their pipe and leave (a pool of the standard library would wait for ever in both cases). What
+    a worker that dies was doing is begun again by a new one: pieces are pure functions.
     """
 
     processes = True
@@ -88,42 +94,81 @@ class Processes:
     def map(
         self, function: Callable[[Work], Result], work: Sequence[Work]
     ) -> Generator[Result, None, None]:
-        """Yield results as they come; on an error or an interrupt, end the workers at once."""
-        context = multiprocessing.get_context("spawn")
-        waiting = deque(work)
-        workers: dict[Connection, BaseProcess] = {}
+        """Yield results as they come; on an error or an interrupt, end the workers at once.
+
+        Raises WorkerDied, naming the piece, for one that ended TRIES workers.
+        """
+        waiting = deque(enumerate(work))
+        deaths = [0] * len(work)
+        crew: dict[Connection, BaseProcess] = {}
+        busy: dict[Connection, tuple[int, Work]] = {}
+
+        def hire() -> Connection:
+            connection, process = _hired(function, max(1, cores() // self.workers))
+            crew[connection] = process
+            return connection
+
+        def give(connection: Connection) -> None:
+            busy[connection] = waiting.popleft()
+            _send(connection, busy[connection][1])
+
         try:
-            with _no_interrupts():
-                for _ in range(min(self.workers, len(work))):
-                    mine, theirs = context.Pipe()
-                    worker: BaseProcess = context.Process(
-                        target=_serve,
-                        args=(function, theirs, max(1, cores() // self.workers)),
-                        daemon=True,
-                    )
-                    worker.start()
-                    theirs.close()
-                    workers[mine] = worker
-            busy = list(workers)
-            for connection in busy:
-                _send(connection, waiting.popleft())
+            for connection in [hire() for _ in range(min(self.workers, len(work)))]:
+                give(connection)
             while busy:
-                for connection in _ready(busy):
-                    result = _result(connection, workers[connection])
+                for connection in _ready(list(busy)):
+                    number, piece = busy.pop(connection)
+                    answer = _answer(connection)
+                    if answer is None:
+                        code = _buried(connection, crew.pop(connection))
+                        deaths[number] += 1
+                        if deaths[number] == TRIES:
+                            raise WorkerDied(
+                                f"{piece} ended its worker process {TRIES} times ({_how(code)})"
+                            )
+                        waiting.appendleft((number, piece))
+                        give(hire())
+                        continue
+                    fine, result = answer
+                    if not fine:
+                        raise result
                     if waiting:
-                        _send(connection, waiting.popleft())
-                    else:
-                        busy.remove(connection)
+                        give(connection)
                     yield result
         finally:
-            for connection, worker in workers.items():
-                connection.close()
-                worker.terminate()
-                worker.join()
+            for connection, process in crew.items():
+                process.terminate()
+                _buried(connection, process)
+
+
+def _hired(function: Callable[[Any], Any], threads: int) -> tuple[Connection, BaseProcess]:
+    """A new worker and our end of its pipe. any: the executor knows nothing of the work"""
+    context = multiprocessing.get_context("spawn")
+    mine, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(function, theirs, threads), daemon=True)
+    with _no_interrupts():
+        process.start()
+    theirs.close()
+    return mine, process
+
+
+def _buried(connection: Connection, process: BaseProcess) -> int | None:
+    """The exit code of a worker that has died or is about to."""
+    connection.close()
+    process.join()
+    return process.exitcode
+
+
+def _how(code: int | None) -> str:
+    """What an exit code says of how a process ended."""
+    if code is None or code >= 0:
+        return f"exit code {code}"
+    short = ", as where memory runs out" if code == -9 else ""
+    return f"killed by signal {-code}{short}"
 
 
 def _serve(function: Callable[[Any], Any], pieces: Connection, threads: int) -> None:
-    """What a worker does until the pipe ends. Any: the executor knows nothing of the work."""
+    """What a worker does until the pipe ends. any: as in `_hired`"""
     with limited(threads), suppress(EOFError, OSError):
         while True:
             piece = pieces.recv()
@@ -143,15 +188,12 @@ def _send(connection: Connection, piece: object) -> None:
         connection.send(piece)
 
 
-def _result(connection: Connection, worker: BaseProcess) -> Any:  # any: as in _serve
+def _answer(connection: Connection) -> Any:  # any: as in `_hired`
+    """Whether a worker's piece went well, with its result or its error; None if it has died."""
     try:
-        fine, value = connection.recv()
+        return connection.recv()
     except (EOFError, OSError):
-        worker.join()
-        raise RunError(f"a worker process died (exit code {worker.exitcode})") from None
-    if not fine:
-        raise value
-    return value
+        return None
 
 
 def _portable(error: BaseException) -> BaseException:

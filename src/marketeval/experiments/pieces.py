@@ -37,6 +37,9 @@ class Piece:
     engine: Literal["general", "compiled"]
     keep: Keep = "log"
 
+    def __str__(self) -> str:
+        return f"unit {self.number} of {self.path} (seeds {seeds_text(self.seeds)})"
+
 
 def play_piece(piece: Piece) -> Unit:
     """Play some seeds of an arm and write what is kept; a pure function of the run's scenario."""
@@ -92,3 +95,14 @@ def _experiment(text: str, data: tuple[tuple[str, str], ...]) -> Experiment:
     if tuple(experiment.hashes.items()) != data:
         raise RunError("the tables of answers changed while the run was under way")
     return experiment
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """Seeds as runs: `1-10,12`."""
+    runs: list[list[int]] = []
+    for seed in seeds:
+        if runs and seed == runs[-1][1] + 1:
+            runs[-1][1] = seed
+        else:
+            runs.append([seed, seed])
+    return ",".join(f"{a}-{b}" if b > a else f"{a}" for a, b in runs)

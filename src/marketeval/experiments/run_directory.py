@@ -239,8 +239,14 @@ def discard_unfinished(path: Path, units: Sequence[Unit]) -> None:
     for part in (path / "events").glob("*/*.parquet"):
         if unit_of(part) not in done:
             part.unlink(missing_ok=True)
-    for half in (*path.glob("*.half"), *(path / "events").glob("*/*.half")):
-        half.unlink(missing_ok=True)
+    discard_halves(path)
+
+
+def discard_halves(path: Path) -> None:
+    """Remove files that never became whole: those of processes that were killed."""
+    for pattern in ("*.half", "metrics/*.half", "events/*/*.half"):
+        for half in path.glob(pattern):
+            half.unlink(missing_ok=True)
 
 
 LOCK = ".lock"

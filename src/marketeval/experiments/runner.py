@@ -21,7 +21,7 @@ from marketeval.experiments.engines import Engine, engine_for
 from marketeval.experiments.executors import Executor, Processes, Serial, Threads
 from marketeval.experiments.experiment import Experiment
 from marketeval.experiments.live import Asking, is_live
-from marketeval.experiments.pieces import Keep, Piece, metrics_of, played
+from marketeval.experiments.pieces import Keep, Piece, metrics_of, played, seeds_text
 from marketeval.experiments.run_directory import (
     Manifest,
     PartSink,
@@ -30,6 +30,7 @@ from marketeval.experiments.run_directory import (
     check_room,
     clear,
     digest_of,
+    discard_halves,
     discard_unfinished,
     held,
     scenario_text,
@@ -47,7 +48,7 @@ from marketeval.markets.information.market import InformationMarket
 from marketeval.metrics.base import evaluate, parse_metric
 
 Progress = Callable[[float, int], None]  # episodes done, in part too; episodes in all
-UNITS = 16  # pieces an arm is cut into; a function of nothing, so that parts are alike everywhere
+UNITS = 16  # pieces an arm is cut into: not a function of who plays, so that parts are alike
 LARGEST_UNIT = {"log": 250, "metrics": 1000}  # seeds
 
 
@@ -89,6 +90,7 @@ def run(
     resume: bool = False,
     engine: Engine = "auto",
     keep: Keep = "log",
+    units: int = UNITS,
     asking: Asking | None = None,
     progress: Progress | None = None,
 ) -> RunDirectory:
@@ -98,7 +100,8 @@ def run(
     where somebody is asked, the episodes share one event loop instead of the executor. Without an
     executor, the compiled engine works on threads of this process, and whatever may run somebody
     else's code in processes. With `keep="metrics"` the events are thrown away once the metrics of
-    their seeds are computed.
+    their seeds are computed. Each arm's seeds are cut into `units` pieces, or more if many;
+    what is resumed must be cut as before.
 
     Raises
     ------
@@ -126,7 +129,7 @@ def run(
             for name, arm in arms.items()
             if resume
         }
-        session = _Session(out, arms, engines, seeds, done, progress, keep)
+        session = _Session(out, arms, engines, seeds, done, progress, keep, units)
         if any(is_live(arm) for arm in arms.values()) or stage is not None:
             session.play_live(asking or Asking(), resume=resume)
         else:
@@ -159,10 +162,11 @@ class _Session:
         done: Mapping[str, tuple[Unit, ...]],
         progress: Progress | None,
         keep: Keep,
+        units: int,
     ) -> None:
         self.out, self.arms, self.engines, self.seeds, self.done = out, arms, engines, seeds, done
         self.unfinished = [name for name in arms if not (done and _is_finished(_folder(out, name)))]
-        self.keep = keep
+        self.keep, self.cuts = keep, units
         self._progress = progress or (lambda done, total: None)
         self._units = {_folder(out, name): list(done.get(name, ())) for name in arms}
         self._parts: dict[tuple[Path, int], float] = {}  # of the episodes under way
@@ -249,7 +253,7 @@ class _Session:
             )
             for name, arm in self.arms.items()
             for path in [_folder(self.out, name)]
-            for number, part in enumerate(cut(self.seeds, self.keep))
+            for number, part in enumerate(cut(self.seeds, self.keep, self.cuts))
             if number not in {unit.number for unit in self._units[path]}
         ]
 
@@ -292,9 +296,9 @@ class _Session:
             ) from error
 
 
-def cut(seeds: Sequence[int], keep: Keep = "log") -> list[Sequence[int]]:
+def cut(seeds: Sequence[int], keep: Keep = "log", units: int = UNITS) -> list[Sequence[int]]:
     """The seeds in chunks of equal size, the same for the same seeds wherever they are played."""
-    size = max(1, min(LARGEST_UNIT[keep], -(-len(seeds) // UNITS)))
+    size = max(1, min(LARGEST_UNIT[keep], -(-len(seeds) // units)))
     return [seeds[start : start + size] for start in range(0, len(seeds), size)]
 
 
@@ -338,6 +342,7 @@ def _open(
 
 def _close(path: Path) -> None:
     """Compute the metrics over the whole log and mark the run as finished."""
+    discard_halves(path)
     run = RunDirectory(path)
     units = run.manifest.units
     if run.manifest.keep == "metrics":
@@ -387,14 +392,3 @@ def _units_of(path: Path, arm: Experiment, seeds: Sequence[int], keep: Keep) -> 
             "resume it with the same seeds"
         )
     return earlier.manifest.units
-
-
-def seeds_text(seeds: Sequence[int]) -> str:
-    """Seeds as runs: `1-10,12`."""
-    runs: list[list[int]] = []
-    for seed in seeds:
-        if runs and seed == runs[-1][1] + 1:
-            runs[-1][1] = seed
-        else:
-            runs.append([seed, seed])
-    return ",".join(f"{a}-{b}" if b > a else f"{a}" for a, b in runs)

@@ -28,11 +28,17 @@ import polars as pl
 from marketeval.core.errors import DataError, RunError, UsageError
 from marketeval.experiments.compare import compare
 from marketeval.experiments.engines import Engine, engine_for
-from marketeval.experiments.executors import Executor, Serial
+from marketeval.experiments.executors import Executor, Serial, WorkerDied
 from marketeval.experiments.live import is_live
-from marketeval.experiments.pieces import Keep
-from marketeval.experiments.run_directory import RunDirectory, held, scenario_text, write_text
-from marketeval.experiments.runner import arms_of, run, seeds_text
+from marketeval.experiments.pieces import Keep, seeds_text
+from marketeval.experiments.run_directory import (
+    RunDirectory,
+    held,
+    scenario_text,
+    write_table,
+    write_text,
+)
+from marketeval.experiments.runner import arms_of, run
 from marketeval.experiments.scenario import (
     Tree,
     check,
@@ -46,6 +52,7 @@ from marketeval.metrics.resampling import summarise
 
 Grid = Mapping[str, Sequence[Any]]  # any: values as in a scenario's YAML
 HALF = ".half-"
+GOES_ON = "the same command plays the cells that are not finished"
 SWEPT = ("market", "seats", "outcomes", "missing", "items", "static", "entries", "phases")
 
 
@@ -59,6 +66,9 @@ class Cell:
     seeds: tuple[int, ...]
     engine: Engine
     keep: Keep
+
+    def __str__(self) -> str:
+        return f"cell {self.path.name}"
 
 
 def parse_grid(texts: Sequence[str], tree: Tree) -> dict[str, list[Any]]:
@@ -164,12 +174,18 @@ def sweep(
         for cell in waiting:  # what is left of one that something was taken from
             shutil.rmtree(cell.path, ignore_errors=True)
         progress(len(finished), len(cells))
-        with contextlib.closing((executor or Serial()).map(play_cell, waiting)) as results:
-            for count, _ in enumerate(results, len(finished) + 1):
-                progress(count, len(cells))
+        found = {}
+        try:
+            with contextlib.closing((executor or Serial()).map(play_cell, waiting)) as results:
+                for count, (name, table) in enumerate(results, len(finished) + 1):
+                    found[name] = table
+                    progress(count, len(cells))
+        except WorkerDied as error:
+            raise RunError(f"{error}; {GOES_ON}") from error
         _clear_halves(out)  # of workers that died
-        effects = pl.concat(_effects(cells), how="vertical_relaxed")
-        effects.write_parquet(out / "effects.parquet")
+        found |= {cell.path.name: effects_of(cell) for cell in finished}
+        effects = pl.concat([found[cell.path.name] for cell in cells], how="vertical_relaxed")
+        write_table(out / "effects.parquet", effects)
     return effects
 
 
@@ -178,26 +194,30 @@ def _clear_halves(out: Path) -> None:
         shutil.rmtree(half, ignore_errors=True)
 
 
-def play_cell(cell: Cell) -> str:
-    """Play a cell in a place of its own, and give it its name at the end; a pure function."""
-    if _is_finished(cell):
-        return cell.path.name
+def play_cell(cell: Cell) -> tuple[str, pl.DataFrame]:
+    """Play a cell in a place of its own, and give it its name at the end; a pure function.
+
+    The name, and the cell's effects: whoever plays computes them, so that nobody waits for it.
+    """
+    if not _is_finished(cell):
+        _play(cell)
+    return cell.path.name, effects_of(cell)
+
+
+def _play(cell: Cell) -> None:
     half = cell.path.with_name(f"{HALF}{cell.path.name}-{os.getpid()}-{uuid.uuid4().hex[:8]}")
     try:
         run(
-            cell.tree, half, executor=Serial(), seeds=cell.seeds, engine=cell.engine, keep=cell.keep
-        )
+            cell.tree, half, executor=Serial(), seeds=cell.seeds, engine=cell.engine,
+            keep=cell.keep, units=1,
+        )  # fmt: skip
         with contextlib.suppress(OSError):  # another was as quick, with the same result
             half.rename(cell.path)
     except RunError as error:  # its half is thrown away, so there is nothing to resume
         reason = str(error.__cause__ or error)
-        raise RunError(
-            f"cell {cell.path.name} stopped on its way: {reason}; the same command plays the cells "
-            "that are not finished"
-        ) from error
+        raise RunError(f"{cell} stopped on its way: {reason}; {GOES_ON}") from error
     finally:
         shutil.rmtree(half, ignore_errors=True)
-    return cell.path.name
 
 
 def _is_finished(cell: Cell) -> bool:
@@ -244,21 +264,25 @@ def _readable(cell: Cell) -> Iterator[None]:
         raise DataError(f"{error}; delete the folder {cell.path} and run the sweep again") from None
 
 
-def _effects(cells: Sequence[Cell]) -> Iterator[pl.DataFrame]:
-    """Mean over seeds of each metric of each cell, and its difference from each control."""
-    for cell in cells:
-        with _readable(cell):
-            there = RunDirectory(cell.path)
-            tables = {"": summarise(there.metrics())}
-            tables |= {name: compare(there, control) for name, control in there.controls.items()}
-        for name, table in tables.items():
-            values = [
-                pl.lit(value if _is_plain(value) else json.dumps(value)).cast(pl.String).alias(key)
-                for key, value in cell.values
-            ]
-            yield table.filter(pl.col("step").is_null()).select(
+def effects_of(cell: Cell) -> pl.DataFrame:
+    """Mean over seeds of each metric of a finished cell, and its difference from each control."""
+    with _readable(cell):
+        there = RunDirectory(cell.path)
+        tables = {"": summarise(there.metrics())}
+        tables |= {name: compare(there, control) for name, control in there.controls.items()}
+    values = [
+        pl.lit(value if _is_plain(value) else json.dumps(value)).cast(pl.String).alias(key)
+        for key, value in cell.values
+    ]
+    return pl.concat(
+        [
+            table.filter(pl.col("step").is_null()).select(
                 *values, pl.lit(name).alias("minus"), pl.exclude("step")
             )
+            for name, table in tables.items()
+        ],
+        how="vertical_relaxed",
+    )
 
 
 def _is_plain(value: object) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import Field, fields
+from functools import cache
 from inspect import get_annotations
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -42,7 +43,7 @@ def read_arguments(cls: type, name: str, text: str) -> dict[str, Value]:
     """The parameters in `window=10, mode=tumbling`, each as its declared type."""
     known = {one.name: one for one in parameters(cls)}
     nameless = [one.name for one in known.values() if not one.kw_only]
-    hints = get_type_hints(cls)
+    hints = _hints(cls)
     given: dict[str, Value] = {}
     for place, (key, raw) in enumerate(_items(name, text)):
         if not key:
@@ -57,6 +58,12 @@ def read_arguments(cls: type, name: str, text: str) -> dict[str, Value]:
             raise UsageError(f"{name}: parameter '{key}' is given twice")
         given[key] = _read(f"{name}: {key}", hints[key], raw)
     return given
+
+
+@cache
+def _hints(cls: type) -> dict[str, Any]:  # any: types as values have no common type
+    """The declared types of a metric's parameters: looking them up costs more than reading."""
+    return get_type_hints(cls)
 
 
 def _items(name: str, text: str) -> list[tuple[str, str]]:
