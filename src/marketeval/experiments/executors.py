@@ -88,8 +88,9 @@ class Processes:
 
     processes = True
 
-    def __init__(self, workers: int | None = None) -> None:
+    def __init__(self, workers: int | None = None, *, threads: int | None = None) -> None:
         self.workers = workers or cores()
+        self.threads = threads or max(1, cores() // self.workers)  # of the kernels of each
 
     def map(
         self, function: Callable[[Work], Result], work: Sequence[Work]
@@ -104,7 +105,7 @@ class Processes:
         busy: dict[Connection, tuple[int, Work]] = {}
 
         def hire() -> Connection:
-            connection, process = _hired(function, max(1, cores() // self.workers))
+            connection, process = _hired(function, self.threads)
             crew[connection] = process
             return connection
 
