@@ -36,6 +36,9 @@ def test_a_small_real_model_plays_the_tight_cell_to_the_end(server):
             model="smollm2",
             sampling={"max_tokens": 256, "temperature": 0.7},
             taskset={"cells": ["mexican3_simple_tight"], "seeds": [1], "briefing": 3000},
+            agent={
+                "harness": {"id": "magentic-marketplace-eval", "max_length": 80, "max_items": 2}
+            },
             max_concurrent_agents=2,
         )
     )

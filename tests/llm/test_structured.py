@@ -146,13 +146,15 @@ def test_of_an_answer_that_was_cut_off_only_its_start_is_sent_back():
     """Room is what it had too little of: neither the whole nor the schema is sent again."""
 
     def cut(body):
-        return GOOD if len(body["messages"]) > 2 else '{"why": "' + "so " * 1000
+        part = '{"amount": {"amount": 1, "why": ""}, "why": "'  # it holds what could be read as one
+        return GOOD if len(body["messages"]) > 2 else part + "so " * 1000
 
     with FakeEndpoint(reply=cut) as fake:
         said = decide(fake)
     first, again = fake.seen[0]["messages"], fake.seen[1]["messages"]
     assert said.action == Bid(7, "cheap")
-    assert said.events[0][1]["reason"].startswith("cut off at 512 tokens")
+    reason = "cut off at 512 tokens; no whole JSON value in the answer"
+    assert said.events[0][1]["reason"] == reason
     assert len(again[-2]["content"]) <= SENT_BACK + len(" ...")
     assert "shorter" in again[-1]["content"]
     assert "amount" not in again[-1]["content"]

@@ -210,6 +210,17 @@ def test_a_briefing_stays_bounded_however_much_is_said():
     assert buyer.requests[-1].briefing.offers  # the offer is old, and still there
 
 
+def test_what_is_to_be_answered_is_told_whole_where_there_is_room():
+    """In a briefing of 2,000 characters a list has 666, and another line of it 80."""
+    asked = "Do you have: " + ", ".join(f"dish {n}" for n in range(60))  # 588 characters
+    seller, buyer = Scripted([taco()]), Scripted([ask("Hello." * 30), ask(asked), ask("x" * 900)])
+    play(ONE, buyer=buyer, seller=seller, briefing=2000)
+    assert asked in str(seller.requests[1].briefing)
+    assert "Hello." * 14 not in str(seller.requests[1].briefing)
+    assert "x" * 600 in str(seller.requests[2].briefing)
+    assert "x" * 666 not in str(seller.requests[2].briefing)
+
+
 def test_hindsight_alone_is_told_the_best_business():
     seat = Scripted()
     play(ONE, buyer=seat)

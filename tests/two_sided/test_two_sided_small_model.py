@@ -50,7 +50,7 @@ def test_in_the_control_every_letter_is_answered_or_its_customer_is_told_that_it
     silent = control.scan("no_answer").collect()
     assert letters.height == 9  # three results for each of three customers
     assert answered + silent.height == letters.height
-    assert silent["attempts"].to_list() == [2] * silent.height
+    assert silent["attempts"].to_list() == [3] * silent.height
     print("answers:", dict(answers.group_by("kind").len().iter_rows()), "silent:", silent.height)
 
 

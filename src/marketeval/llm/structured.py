@@ -33,6 +33,7 @@ T = TypeVar("T")
 Rung = Literal["schema", "json", "prompt"]
 RUNGS: Sequence[Rung] = ("schema", "json", "prompt")
 NUDGES = 2
+NO_JSON = "no JSON value in the answer"
 SENT_BACK = 400  # characters of an answer that was cut off: room is what it had too little of
 
 
@@ -204,8 +205,10 @@ def shown(messages: Sequence[Message], rung: Rung, schema: str) -> list[Message]
     return [*before, Message(last.role, text)]
 
 
-def read_json(text: str) -> Any:  # any: what JSON holds
+def read_json(text: str, *, cut_off: bool = False) -> Any:  # any: what JSON holds
     """The JSON value in an answer: the whole, the content of a code fence, or the first object.
+
+    Of an answer that was cut off only what begins first counts: objects inside it are its parts.
 
     Raises
     ------
@@ -222,8 +225,9 @@ def read_json(text: str) -> Any:  # any: what JSON holds
         try:
             return decoder.raw_decode(text, start.start())[0]
         except ValueError:
-            continue
-    raise ValueError("no JSON value in the answer")
+            if cut_off:
+                break
+    raise ValueError("no whole JSON value in the answer" if cut_off else NO_JSON)
 
 
 async def _on(
@@ -260,11 +264,12 @@ async def _on(
         inputs = _sum(inputs, call.completion.input_tokens)
         outputs = _sum(outputs, call.completion.output_tokens)
         text = call.completion.text
+        cut_off = call.completion.finish == "length"
         try:
-            value = read(read_json(text))
+            value = read(read_json(text, cut_off=cut_off))
         except ValueError as error:
             reason = one_line(error)
-            if call.completion.finish == "length":
+            if cut_off:
                 reason = f"cut off at {parameters.max_tokens} tokens; {reason}"
                 text = f"{text[:SENT_BACK]} ..."
             failures.append(reason)
@@ -272,7 +277,7 @@ async def _on(
                 raise UnreadableError(
                     rung, failures, name=name, input_tokens=inputs, output_tokens=outputs
                 ) from None
-            shorter = ", shorter" if call.completion.finish == "length" else ""
+            shorter = ", shorter" if cut_off else ""
             form_again = "the form asked for" if rung == "schema" else f"this JSON schema:\n{told}"
             nudge = (
                 f"That could not be read: {reason}. Answer again{shorter}, with nothing but one "

@@ -40,7 +40,9 @@ class SeatHarnessConfig(vf.HarnessConfig):
 
     `structured`: `schema` sends JSON schemas to the endpoint, `prompt` writes them into the
     prompt, `auto` does the first until the endpoint refuses. `attempts` are those of one turn;
-    waits double from `backoff_s` (seconds) up to `longest_wait_s`, with full jitter.
+    waits double from `backoff_s` (seconds) up to `longest_wait_s`, with full jitter. `max_length`
+    and `max_items` bound the strings and arrays of the schemas: small models fill whatever room
+    they have.
     """
 
     structured: Literal["auto", "schema", "prompt"] = "auto"
@@ -48,6 +50,8 @@ class SeatHarnessConfig(vf.HarnessConfig):
     backoff_s: float = Field(0.5, ge=0)
     longest_wait_s: float = Field(30.0, ge=0)
     timeout_s: float = Field(900.0, gt=0)
+    max_length: int | None = Field(None, ge=1)
+    max_items: int | None = Field(None, ge=1)
 
 
 class SeatHarness(vf.Harness[SeatHarnessConfig]):

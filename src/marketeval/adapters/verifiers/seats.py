@@ -15,12 +15,18 @@ from typing import Any, Literal
 
 import verifiers.v1 as vf
 
-from marketeval.adapters.verifiers.harness import Form, SeatHarness, SeatState, with_schema
+from marketeval.adapters.verifiers.harness import (
+    Form,
+    SeatHarness,
+    SeatHarnessConfig,
+    SeatState,
+    with_schema,
+)
 from marketeval.agents.llm_seat import reader, schema
 from marketeval.core.errors import RunError
 from marketeval.core.market import Action, Failure, Noted, Request
 from marketeval.events.common import RUNGS
-from marketeval.llm.structured import one_line, read_json, strict
+from marketeval.llm.structured import bounded, one_line, read_json, strict
 
 ATTEMPTS = 3  # readings of one decision: the first reply and two nudges
 HEALS = 1  # nudges after an empty reply, per decision
@@ -84,7 +90,7 @@ class Seat:
             return await self._decide(request, text)
 
     async def _decide(self, request: Request, text: str) -> Action:
-        form, read = form_of(request), reader(request)
+        form, read = self._form(request), reader(request)
         self.counters.decisions += 1
         failures: list[str] = []
         made = len(self.calls)
@@ -105,6 +111,12 @@ class Seat:
                 f"That could not be read: {failures[-1]}. Answer again, with one JSON value that "
                 "fits the schema and nothing else."
             )
+
+    def _form(self, request: Request) -> Form:
+        asked = self.harness.config
+        if not isinstance(asked, SeatHarnessConfig):
+            return form_of(request)
+        return bounded(form_of(request), max_length=asked.max_length, max_items=asked.max_items)
 
     def _message(self, request: Request) -> str:
         """The news, or the briefing where the conversation begins or the request has no news.

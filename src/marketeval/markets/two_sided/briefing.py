@@ -14,7 +14,7 @@ from marketeval.actions.two_sided import (
 )
 
 ONE_IN = 25  # one message or description may fill this part of a briefing
-LIST_IN = 3  # and one list this part; offers are shortened, never left out
+LIST_IN = 3  # and one list, or its latest message, this part; offers are never left out
 
 
 def customer_text(known: CustomerBriefing, longest: int) -> str:
@@ -86,17 +86,20 @@ def _offer(one: OfferSeen, longest: int) -> str:
 
 
 def _lines(history: Sequence[str | Heard], longest: int) -> str:
-    lines = [
-        f"- {_short(one, longest)}"
-        if isinstance(one, str)
-        else f"- {one.sender}: {_short(told(one.message), longest)}"
-        for one in history
-    ]
+    """One line for each; the latest, which is to be answered, may fill all the room there is."""
+    lines = []
+    for left, one in enumerate(history, 1 - len(history)):
+        sender, text = ("", one) if isinstance(one, str) else (f"{one.sender}: ", told(one.message))
+        room = longest // LIST_IN - len(sender) - 10
+        lines.append(f"- {sender}{_cut(text, room) if left == 0 else _short(text, longest)}")
     return _last(lines, longest)
 
 
 def _short(text: str, longest: int) -> str:
-    most = longest // ONE_IN
+    return _cut(text, longest // ONE_IN)
+
+
+def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most]} ..."
 
 
