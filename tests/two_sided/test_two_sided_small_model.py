@@ -21,7 +21,7 @@ def run(tmp_path_factory):
     return out
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_models_on_both_sides_play_to_the_end_and_what_they_did_is_counted(run):
     main = RunDirectory(run)
     arms = [main, main.controls["scripts-buy"]]
@@ -41,7 +41,7 @@ def test_models_on_both_sides_play_to_the_end_and_what_they_did_is_counted(run):
     print("customers' decisions:", dict(counted.iter_rows()))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_in_the_control_every_letter_is_answered_or_its_customer_is_told_that_it_is_not(run):
     control = RunDirectory(run).controls["scripts-buy"]
     answers = control.scan("decision").filter(pl.col("toward") != "").collect()
@@ -50,11 +50,12 @@ def test_in_the_control_every_letter_is_answered_or_its_customer_is_told_that_it
     silent = control.scan("no_answer").collect()
     assert letters.height == 9  # three results for each of three customers
     assert answered + silent.height == letters.height
-    assert silent["attempts"].to_list() == [3] * silent.height
+    # three at least, and no more than two that were refused and the three readings of a third
+    assert silent["attempts"].is_between(3, 5).all()
     print("answers:", dict(answers.group_by("kind").len().iter_rows()), "silent:", silent.height)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_recorded_calls_alone_give_the_same_digest(run, capsys):
     before = json.loads((run / "manifest.json").read_text("utf-8"))["log_digest"]
     again = ["run", "magentic-small-model", "--out", str(run), "--no-report", "--force"]
@@ -68,7 +69,7 @@ STUDY = Path(__file__).parents[3] / "shared/data/magentic/manipulation/malicious
 CONDITIONS = ("mexican_authority", "mexican_prompt_injection_strong")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_published_manipulations_are_a_study_over_a_small_model(tmp_path):
     """One customer, three businesses that all fit; only the first one's description differs."""
     if not STUDY.is_dir():

@@ -204,7 +204,8 @@ class FakeEndpoint:
             _send(writer, 200, '{"id": "x", "choices": [{"message": {"content": ')
         else:
             text = self.reply(body) if fault.text is None else fault.text
-            _send(writer, 200, completion(body, text))
+            whole = completion(body, text)
+            _send(writer, 200, streamed(whole) if body.get("stream") else whole)
         return True
 
 
@@ -237,6 +238,21 @@ def completion(body: Body, text: str) -> dict[str, Any]:
     }
 
 
+def streamed(whole: Mapping[str, Any]) -> str:  # any: JSON
+    """A chat completion as the events of a stream: all its text at once, its end, its usage."""
+    common = {**whole, "object": "chat.completion.chunk", "usage": None}
+    (choice,) = whole["choices"]
+    parts = [
+        {**common, "choices": [{"index": 0, "delta": choice["message"], "finish_reason": None}]},
+        {
+            **common,
+            "choices": [{"index": 0, "delta": {}, "finish_reason": choice["finish_reason"]}],
+        },
+        {**common, "choices": [], "usage": whole["usage"]},
+    ]
+    return "".join(f"data: {one}\n\n" for one in (*map(json.dumps, parts), "[DONE]"))
+
+
 def _send(
     writer: asyncio.StreamWriter,
     code: int,
@@ -244,9 +260,10 @@ def _send(
     headers: Mapping[str, str] | None = None,
 ) -> None:
     raw = (body if isinstance(body, str) else json.dumps(body)).encode()
+    kind = "text/event-stream" if raw.startswith(b"data: ") else "application/json"
     lines = [
         f"HTTP/1.1 {code} Told",
-        "Content-Type: application/json",
+        f"Content-Type: {kind}",
         f"Content-Length: {len(raw)}",
         *(f"{name}: {value}" for name, value in (headers or {}).items()),
     ]
