@@ -56,8 +56,7 @@ verifiers: $(APART)/ready  ## the markets as environments of verifiers, from the
 		--force-reinstall $(APART)/wheels/*.whl
 	$(APART)/bin/python -m pytest tests/environments -m "not slow and not long"
 
-long: $(VENV)/live verifiers  ## a small real model in every seat: a quarter of an hour and more
-	$(BIN)/python -m pytest -m long
+long: verifiers  ## a small real model in every seat in verifiers: a quarter of an hour and more
 	$(APART)/bin/python -m pytest tests/environments -m long
 
 # The peers of benchmarks/speed.py, in an environment of their own.

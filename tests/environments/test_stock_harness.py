@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evaluations import MAGENTIC, rewards, vf_eval
 from scripted_traders import reply
 
 from marketeval.testing.fake_endpoint import FakeEndpoint
