@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -89,10 +90,36 @@ def test_a_grid_that_cannot_be_is_refused_and_nothing_written(
     assert not (tmp_path / "out").exists()
 
 
-def test_the_grid_of_a_caller_in_python_is_held_to_the_same(tree: Tree, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="seeds are given by --seeds"):
-        sweep(tree, {"seeds": ["1", "2"]}, tmp_path / "out", seeds=SEEDS)
+@pytest.mark.parametrize(
+    ("grid", "options", "words"),
+    [
+        ({"seeds": ["1", "2"]}, {}, "seeds are given by --seeds"),
+        ({}, {}, "at least one --grid"),
+        ({"epsilon": []}, {}, "at least one value for 'epsilon' in the grid, got none"),
+        ({"epsilon": 0.1}, {}, "expected a list of values for 'epsilon' in the grid, got 0.1"),
+        ({"epsilon": "0.1"}, {}, "expected a list of values for 'epsilon' in the grid, got '0.1'"),
+        ({"epsilon": [0.1], "market.choice.epsilon": [0.2]}, {}, "each key of the grid once"),
+        ({3: [1]}, {}, "unknown key '3'"),
+        (GRID, {"seeds": []}, "expected seeds of 0 or more, at least one, got"),
+        (GRID, {"seeds": [-1]}, "expected seeds of 0 or more"),
+        (GRID, {"keep": "logs"}, "unknown keep 'logs'; did you mean 'log'"),
+        (GRID, {"engine": "fast"}, "unknown engine 'fast'"),
+    ],
+)
+def test_the_grid_of_a_caller_in_python_is_held_to_the_same(
+    tree: Tree, tmp_path: Path, grid: Any, options: Any, words: str
+) -> None:
+    with pytest.raises(UsageError, match=words):
+        sweep(tree, grid, tmp_path / "out", **{"seeds": SEEDS, **options})
     assert not (tmp_path / "out").exists()
+
+
+def test_a_caller_in_python_may_use_the_last_part_of_a_key_and_a_value_twice(
+    tree: Tree, tmp_path: Path
+) -> None:
+    short = sweep(tree, {"epsilon": [0.1, 0.1]}, tmp_path / "short", seeds=SEEDS)
+    full = sweep(tree, {"market.choice.epsilon": [0.1]}, tmp_path / "full", seeds=SEEDS)
+    assert short.equals(full)
 
 
 def test_a_grid_may_vary_who_fills_a_seat(tree: Tree, tmp_path: Path) -> None:

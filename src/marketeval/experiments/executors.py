@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol, TypeVar
 
-from marketeval.core.errors import RunError
+from marketeval.core.errors import RunError, UsageError
 from marketeval.core.threads import cores, limited
 
 Work = TypeVar("Work")
@@ -89,6 +89,8 @@ class Processes:
     processes = True
 
     def __init__(self, workers: int | None = None, *, threads: int | None = None) -> None:
+        if workers is not None and workers < 1:
+            raise UsageError(f"expected at least one worker process, got {workers}")
         self.workers = workers or cores()
         self.threads = threads or max(1, cores() // self.workers)  # of the kernels of each
 

@@ -18,19 +18,19 @@ import os
 import re
 import shutil
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from marketeval.core.errors import DataError, RunError, UsageError
+from marketeval.core.errors import DataError, RunError, UnknownNameError, UsageError
 from marketeval.experiments.compare import compare
-from marketeval.experiments.engines import Engine, engine_for
+from marketeval.experiments.engines import ENGINES, Engine, engine_for
 from marketeval.experiments.executors import Executor, Serial, WorkerDied
 from marketeval.experiments.live import is_live
-from marketeval.experiments.pieces import Keep, seeds_text
+from marketeval.experiments.pieces import KEEPS, Keep, seeds_text
 from marketeval.experiments.run_directory import (
     RunDirectory,
     held,
@@ -82,18 +82,38 @@ def parse_grid(texts: Sequence[str], tree: Tree) -> dict[str, list[Any]]:
         key, equals, values = text.partition("=")
         if not equals or not key.strip() or not values.strip():
             raise UsageError(f"expected --grid KEY=VALUE,VALUE,..., got '{text}'")
-        name = full_key(tree, key.strip())
-        _check_key(name)
         listed = parse_value(f"[{values}]")
         if not isinstance(listed, list):
             listed = values.split(",")
-        distinct = list({json.dumps(one, sort_keys=True): one for one in listed}.values())
-        if name in grid:
-            raise UsageError(f"expected each key of the grid once, got '{name}' twice")
-        grid[name] = distinct
+        settled = full_grid({key.strip(): listed}, tree)
+        twice = next((name for name in settled if name in grid), None)
+        if twice:
+            raise UsageError(f"expected each key of the grid once, got '{twice}' twice")
+        grid |= settled
+    return full_grid(grid, tree)
+
+
+def full_grid(grid: Grid, tree: Tree) -> dict[str, list[Any]]:
+    """The grid with keys in full and each value once.
+
+    Raises UsageError for a key or for values that cannot be, as `parse_grid`.
+    """
     if not grid:
         raise UsageError("expected at least one --grid KEY=VALUE,VALUE,...")
-    return grid
+    full: dict[str, list[Any]] = {}
+    for key, values in grid.items():
+        name = full_key(tree, str(key))
+        _check_key(name)
+        if isinstance(values, (str, bytes, Mapping)) or not isinstance(values, Iterable):
+            raise UsageError(f"expected a list of values for '{key}' in the grid, got {values!r}")
+        listed = list(values)
+        if not listed:
+            raise UsageError(f"expected at least one value for '{key}' in the grid, got none")
+        if name in full:
+            raise UsageError(f"expected each key of the grid once, got '{name}' twice")
+        told = {json.dumps(one, sort_keys=True, default=str): one for one in listed}
+        full[name] = list(told.values())
+    return full
 
 
 def _check_key(name: str) -> None:
@@ -116,8 +136,6 @@ def cells_of(
     Raises UsageError, naming the cell, for one that cannot be played.
     """
     cells = []
-    for key in grid:
-        _check_key(full_key(tree, key))
     for values in itertools.product(*grid.values()):
         pairs = tuple(zip(grid, values, strict=True))
         told = ",".join(f"{key.rpartition('.')[2]}={value}" for key, value in pairs)
@@ -156,8 +174,14 @@ def sweep(
     something else.
     """
     scenario = check(tree)
-    if seeds is None:
-        seeds = parse_seeds(scenario.seeds)
+    seeds = parse_seeds(scenario.seeds) if seeds is None else sorted(set(seeds))
+    if not seeds or seeds[0] < 0:
+        raise UsageError(f"expected seeds of 0 or more, at least one, got {seeds[:3]}")
+    if keep not in KEEPS:
+        raise UnknownNameError("keep", keep, KEEPS)
+    if engine not in ENGINES:
+        raise UnknownNameError("engine", engine, ENGINES)
+    grid = full_grid(grid, tree)
     cells = cells_of(tree, grid, out, seeds=seeds, engine=engine, keep=keep)
     _check_folder(out)
     finished = [cell for cell in cells if _is_finished(cell)]
