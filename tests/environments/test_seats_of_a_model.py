@@ -146,6 +146,29 @@ def test_a_schema_goes_to_the_endpoint_or_into_the_prompt_where_it_takes_none():
     assert trace_of(refused, "customer_0001").info["magentic_seat"]["structured"] == "prompt"
 
 
+def test_schemas_may_be_bound_to_what_a_seat_knows_and_to_some_room():
+    with FakeEndpoint(reply=reply) as endpoint:
+        harness = {**QUICK["harness"], "max_length": 40, "max_items": 2}
+        taskset = {**SMALL, "forms": "known"}
+        bound = asyncio.run(
+            play(MAGENTIC, endpoint.url, taskset=taskset, agent={"harness": harness})
+        )
+        forms = [one["response_format"]["json_schema"]["schema"] for one in endpoint.seen]
+    offers = [
+        one["properties"]["order_proposal_message"]["properties"]["items"]
+        for form in forms
+        for one in form["anyOf"]
+        if one["properties"].get("order_proposal_message", {}).get("properties")
+    ]
+    assert offers
+    assert {one["maxItems"] for one in offers} == {2}
+    assert all(len(one["items"]["properties"]["item_name"]["enum"]) > 2 for one in offers)
+    assert '"maxLength": 300' not in json.dumps(forms)
+    with FakeEndpoint(reply=reply) as endpoint:
+        free = played(endpoint)
+    assert rewards(bound.model_dump(mode="json")) == rewards(free.model_dump(mode="json"))
+
+
 def test_the_key_reaches_the_endpoint_and_no_trace(monkeypatch):
     monkeypatch.setenv("PRIME_API_KEY", "sk-secret-of-mine")  # the default of --client.api-key-var
     with FakeEndpoint(reply=reply) as endpoint:

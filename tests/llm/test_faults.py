@@ -126,6 +126,17 @@ def test_calls_that_fail_are_missing_in_the_log_and_not_wrong(tmp_path):
     assert set(logs[0].scan("missing").collect()["reason"]) == {"HTTP 400"}
 
 
+def test_requests_longer_than_the_context_are_no_sign_that_the_endpoint_is_gone(tmp_path):
+    logs = []
+    overlong = status(400, message="error type exceed_context_size_error")
+    with FakeEndpoint(faults=always(overlong)) as fake:
+        limits = replace(QUICK, failures_in_a_row=5)
+        asyncio.run(run(tmp_path / "c.sqlite", fake.url, limits=limits, logs=logs))
+    reasons = logs[0].scan("missing").collect()["reason"]
+    assert set(reasons) == {"HTTP 400: longer than the model's context"}
+    assert len(reasons) > 5
+
+
 def test_failures_in_a_row_stop_the_run_and_are_no_outcomes(tmp_path):
     path = tmp_path / "calls.sqlite"
     limits = replace(QUICK, attempts=2, failures_in_a_row=5, concurrency=2)

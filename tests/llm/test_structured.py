@@ -16,7 +16,7 @@ from marketeval.core.streams import Streams
 from marketeval.llm.calls import Calls
 from marketeval.llm.cassette import Cassette
 from marketeval.llm.structured import SENT_BACK, bounded, read_json, strict
-from marketeval.testing.fake_endpoint import FakeEndpoint, refusing, status
+from marketeval.testing.fake_endpoint import FakeEndpoint, always, refusing, status
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,25 @@ def test_a_request_that_is_refused_in_every_form_fails_alone_and_condemns_no_for
         assert decide(fake, path, turn=4).events[0][1]["rung"] == 0
         assert decide(fake, path, "replay-only").action == Failure("HTTP 400")
         assert fake.requests == 4
+
+
+OVERLONG = status(400, message="this model's maximum context length is 100 tokens")
+
+
+def test_a_request_longer_than_the_context_is_sent_in_no_other_form(tmp_path):
+    path, said = tmp_path / "calls.sqlite", "HTTP 400: longer than the model's context"
+    with FakeEndpoint(reply=lambda body: GOOD, faults=always(OVERLONG)) as fake:
+        assert decide(fake, path).action == Failure(said)
+        assert decide(fake, path, "replay-only").action == Failure(said)
+        assert fake.requests == 1
+
+
+def test_a_nudge_that_is_too_long_gives_the_answer_up_and_counts_it():
+    late = lambda number, body: OVERLONG if number == 2 else None  # noqa: E731
+    with FakeEndpoint(reply=lambda body: "seven", faults=late) as fake:
+        said = decide(fake)
+    assert said.action == Failure("HTTP 400: longer than the model's context", asked=2)
+    assert said.events[0][1]["unreadable"] == 1
 
 
 def test_what_cannot_be_read_is_shown_its_error_and_told():

@@ -316,6 +316,61 @@ def test_readings_and_attempts_are_one_count():
     assert answers["number"].to_list() == [1, 3]
 
 
+def test_known_forms_name_what_the_seat_knows_and_nothing_else():
+    """Alternatives come and go with what there is: nobody can write before anybody was found."""
+    look = CustomerAction(action_type="search_businesses", search_query="taco")
+    pay = CustomerMessages(pay_messages=(CustomerPayment(proposal_message_id=OFFER),))
+    buyer = Scripted([look, ask(), CustomerAction(action_type="send_messages", messages=pay)])
+    seller = Scripted([taco()])
+    log = play(ONE, buyer=buyer, seller=seller, forms="known")
+    assert log.scan("payment").filter(refused="").collect().height == 1
+    wait, leave = ("check_messages", False), ("end_transaction", False)
+    find, send = ("search_businesses", False), ("send_messages", True)
+    assert [choices(one.schema) for one in buyer.requests] == [
+        [find, leave],
+        [find, send, leave],
+        [find, send, send, wait, leave],
+        [find, send, wait, leave],  # what is paid is paid
+    ]
+    written, paid = [one for one in buyer.requests[2].schema["anyOf"] if choices_of(one)[1]]
+    texts = written["properties"]["messages"]["properties"]["text_messages"]
+    assert texts["items"]["properties"]["to_business_id"] == {"enum": ["business_1"]}
+    payments = paid["properties"]["messages"]["properties"]["pay_messages"]
+    assert payments["items"]["properties"]["proposal_message_id"] == {"enum": [OFFER]}
+    words, offer = seller.requests[0].schema["anyOf"]
+    assert words["properties"]["order_proposal_message"] == {"type": "null"}
+    lines = offer["properties"]["order_proposal_message"]["properties"]["items"]
+    assert lines["items"]["properties"]["item_name"] == {"enum": ["Taco", "Soup"]}
+
+
+def test_known_forms_keep_every_field_of_the_open_ones():
+    buyer, seller = Scripted([ask()]), Scripted([taco()])
+    play(ONE, buyer=buyer, seller=seller, forms="known")
+    told = {"customer": buyer.requests[1].schema, "business": seller.requests[0].schema}
+    for kind, side in ((CustomerAction, "customer"), (BusinessAction, "business")):
+        fields = list(schema(kind)["properties"])
+        assert all(list(one["properties"]) == fields for one in told[side]["anyOf"])
+    proposal = told["business"]["anyOf"][1]["properties"]["order_proposal_message"]
+    assert list(proposal["properties"]) == list(schema(BusinessProposal)["properties"])
+    assert (
+        play(ONE, buyer=Scripted([ask()]), seller=Scripted([taco()])).digest()
+        == play(ONE, buyer=Scripted([ask()]), seller=Scripted([taco()]), forms="known").digest()
+    )
+
+
+OFFER = "business_1_customer_1_1"
+
+
+def choices(form):
+    return [choices_of(one) for one in form["anyOf"]]
+
+
+def choices_of(alternative):
+    """What an alternative decides, and whether it sends anything."""
+    fields = alternative["properties"]
+    return fields["action_type"]["const"], fields["messages"] != {"type": "null"}
+
+
 def test_out_of_steps_and_out_of_rounds_are_told_apart():
     endless = [CustomerAction(action_type="check_messages")] * 50
     assert play(ONE, buyer=Scripted(list(endless)), steps=6).scan("left").collect().select(

@@ -52,6 +52,9 @@ def test_in_the_control_every_letter_is_answered_or_its_customer_is_told_that_it
     assert answered + silent.height == letters.height
     # three at least, and no more than two that were refused and the three readings of a third
     assert silent["attempts"].is_between(3, 5).all()
+    assert "order_proposal" in answers.filter(problem="")["kind"].to_list()
+    bought = control.scan("payment").collect().filter(refused="")
+    assert bought.height >= 1  # the first proposal that came, whatever it held
     print("answers:", dict(answers.group_by("kind").len().iter_rows()), "silent:", silent.height)
 
 
@@ -79,7 +82,8 @@ def test_the_published_manipulations_are_a_study_over_a_small_model(tmp_path):
         "family": "two_sided",
         "seats": {"customers": seats["customers"]},
         "market": {
-            "population": str(STUDY / "mexican_control"), "limit": 3, "steps": 3, "briefing": 2000,
+            "population": str(STUDY / "mexican_control"), "limit": 3, "steps": 3, "briefing": 3000,
+            "forms": "known",
         },
         "controls": {one: {"market.population": str(STUDY / one)} for one in CONDITIONS},
         "metrics": ["PaymentsReceived", "PurchaseCompletion"],

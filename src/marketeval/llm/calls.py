@@ -24,6 +24,7 @@ from marketeval.llm.client import (
     FinalError,
     Message,
     Model,
+    OverlongError,
     Parameters,
     RefusedFormatError,
     Schema,
@@ -272,7 +273,8 @@ class Calls:
             failures=tried.failures,
             refused=refused,
         )
-        if tried.error and not refused and await self._is_the_end(model, key, tried):
+        spoken = refused or isinstance(tried.error, OverlongError)  # the endpoint is well
+        if tried.error and not spoken and await self._is_the_end(model, key, tried):
             raise self.stopped or tried.error
         await self.cassette.keep_call(
             key, entry, model=model, seat=seat, sample=sample, request=request,

@@ -4,6 +4,7 @@
     ├── TransientError        worth another try: 408, 409, 425, 429, 5xx, connection, silence
     └── FinalError            the same request would fail again
         ├── RefusedFormatError    a request for structured output was refused
+        ├── OverlongError         prompt and answer do not fit into the model's context
         └── NonsenseError         answered, but never in the form asked for (`llm.structured`)
     StopError             the run has to stop here, resumably (a `core.errors.RunError`)
 
@@ -130,6 +131,10 @@ class FinalError(CallError):
 
 class RefusedFormatError(FinalError):
     """The endpoint refused a request for structured output: that, or the request itself."""
+
+
+class OverlongError(FinalError):
+    """The request does not fit into the model's context; says nothing of the endpoint's health."""
 
 
 class NonsenseError(FinalError):

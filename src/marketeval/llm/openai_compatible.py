@@ -22,6 +22,7 @@ from marketeval.llm.client import (
     Completion,
     FinalError,
     Message,
+    OverlongError,
     Parameters,
     RefusedFormatError,
     Schema,
@@ -31,6 +32,7 @@ from marketeval.llm.connection import Connection, ConnectionFailedError, Reply
 
 TRANSIENT = frozenset({408, 409, 425, 429})  # and every 5xx
 REFUSALS = frozenset({400, 404, 415, 422})  # may mean the form asked for: endpoints word it freely
+OVERLONG = (b"context_length_exceeded", b"exceed_context_size", b"maximum context length")
 _SECRET_HEADERS = ("authorization", "api-key", "apikey", "token", "cookie", "secret")
 
 
@@ -259,6 +261,8 @@ def _of_status(
     detail = scrubbed(_said(reply), hidden)[:500]
     if reply.status in TRANSIENT or reply.status >= 500:
         return TransientError(reason, detail=detail, retry_after_s=_retry_after(reply.headers))
+    if reply.status in REFUSALS and any(name in reply.body[:5000] for name in OVERLONG):
+        return OverlongError(f"{reason}: longer than the model's context", detail=detail)
     if schema is not None and reply.status in REFUSALS:
         return RefusedFormatError(reason, detail=detail)
     return FinalError(reason, detail=detail)

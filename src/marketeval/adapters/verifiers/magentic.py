@@ -63,7 +63,8 @@ class MagenticTasksetConfig(vf.TasksetConfig):
     with 40 seats mexican10 and contractors10. `steps` and `tight_steps` are a customer's decisions;
     `search` puts one search rule into every cell. `populations` is a folder with the reference's
     own populations (mexican_3_9, mexican_10_30, contractors_10_30), instead of ours in the same
-    shapes. `briefing` bounds the first message of a seat, in characters.
+    shapes. `briefing` bounds the first message of a seat, in characters. `forms: known` has the
+    JSON schemas of answers name only the items, businesses and proposals that the seat knows.
     """
 
     cells: list[str] = list(CELLS)
@@ -74,6 +75,7 @@ class MagenticTasksetConfig(vf.TasksetConfig):
     rules: Literal["compatible", "strict"] = "compatible"
     populations: Path | None = None
     briefing: int = Field(16_000, ge=1000)
+    forms: Literal["open", "known"] = "open"
 
     @field_validator("cells")
     @classmethod
@@ -184,6 +186,7 @@ def _specification(cell: str, config: MagenticTasksetConfig) -> Json:
         "steps": config.tight_steps if found[3] else config.steps,
         "rules": config.rules,
         "briefing": config.briefing,
+        "forms": config.forms,
     }
 
 

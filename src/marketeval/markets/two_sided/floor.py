@@ -18,6 +18,7 @@ from marketeval.core.streams import Streams
 from marketeval.events.two_sided import ENDINGS
 from marketeval.markets.two_sided import rules
 from marketeval.markets.two_sided.briefing import business_text, customer_text
+from marketeval.markets.two_sided.forms import business_form, customer_form
 from marketeval.markets.two_sided.manipulation import disguises
 from marketeval.markets.two_sided.pages import Pages
 from marketeval.markets.two_sided.population import Population
@@ -134,6 +135,18 @@ class Floor:
         one.in_prompt = [heard.index for heard in one.offers]
         notices, one.notices = one.notices, []
         fresh, one.fresh = one.fresh, []
+        briefing = act.CustomerBriefing(
+            profile=profile,
+            step=one.steps,
+            steps=self.spec.steps,
+            search_page=one.page,
+            more_pages=one.more,
+            found=tuple(one.found.values()),
+            asked=frozenset(one.asked),
+            offers=tuple(self._seen(heard) for heard in one.offers),
+            history=tuple(one.history),
+            write=self._customer_text,
+        )
         return Request(
             seat=profile.id,
             decision="customer",
@@ -141,22 +154,12 @@ class Floor:
             step=self.step,
             draws=self._streams[profile.id],
             instructions=instructions("customer", self.spec.prompts),
-            briefing=act.CustomerBriefing(
-                profile=profile,
-                step=one.steps,
-                steps=self.spec.steps,
-                search_page=one.page,
-                more_pages=one.more,
-                found=tuple(one.found.values()),
-                asked=frozenset(one.asked),
-                offers=tuple(self._seen(heard) for heard in one.offers),
-                history=tuple(one.history),
-                write=self._customer_text,
-            ),
+            briefing=briefing,
             news=act.News(
                 mail, notices, fresh, f"Decision {one.steps + 1} of at most {self.spec.steps}."
             ),
             privileged=hint,
+            schema=customer_form(briefing) if self.spec.forms == "known" else None,
         )
 
     def carry_out(self, one: Shopping, action: Action) -> None:
@@ -276,6 +279,13 @@ class Floor:
         """The request for a business's answer to one customer."""
         profile = self.state.profiles[letter.business]
         assert isinstance(profile, act.Business)  # only businesses are rung
+        briefing = act.BusinessBriefing(
+            profile=profile,
+            customer=letter.customer,
+            conversation=(*letter.earlier, *letter.texts),
+            problem=letter.problem,
+            write=self._business_text,
+        )
         return Request(
             seat=letter.business,
             decision="business",
@@ -283,18 +293,13 @@ class Floor:
             step=self.step,
             draws=self._streams[letter.business],
             instructions=instructions("business", self.spec.prompts),
-            briefing=act.BusinessBriefing(
-                profile=profile,
-                customer=letter.customer,
-                conversation=(*letter.earlier, *letter.texts),
-                problem=letter.problem,
-                write=self._business_text,
-            ),
+            briefing=briefing,
             news=act.News(
                 letter.texts,
                 (f"your last answer was refused: {letter.problem}",) if letter.problem else (),
                 about=f"{letter.customer} writes; you answer {letter.customer} alone.",
             ),
+            schema=business_form(briefing) if self.spec.forms == "known" else None,
         )
 
     def answer(self, letter: Letter, action: Action) -> bool:

@@ -23,8 +23,9 @@ class TwoSided(Spec):
     decisions a customer may take, `rounds` the end of the episode, `attempts` how often a business
     is asked for one answer, what could not be read included, `memory` the events and proposals a
     briefing holds, `briefing` about how many characters it may have (models with a small context
-    need fewer). `days` above 1 repeats the market, with ratings moved by `learning` toward the
-    share of the day's buyers whose needs were met.
+    need fewer). `forms: known` has the JSON schemas of answers name only the items, businesses and
+    proposals that the seat knows. `days` above 1 repeats the market, with ratings moved by
+    `learning` toward the share of the day's buyers whose needs were met.
     """
 
     population: str = "restaurants-10x30"
@@ -41,6 +42,7 @@ class TwoSided(Spec):
     memory: Count = 50
     briefing: Annotated[int, Field(ge=1000)] = 16_000
     prompts: Literal["v1"] = "v1"
+    forms: Literal["open", "known"] = "open"
     manipulation: tuple[Manipulation, ...] = ()
     days: Count = 1
     learning: Annotated[float, Field(ge=0, le=1)] = 0.2
