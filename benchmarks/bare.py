@@ -1,7 +1,8 @@
 """The yardstick: the minimal market as a hand-written kernel, without log, streams or choices.
 
 N users, seven agents, epsilon-greedy (0.2), additive drift (0.1, floor 0.01), Bernoulli answers,
-users drawn with replacement; a row of preferences per user, numba's own generator, one thread.
+users drawn with replacement; a row of preferences per user, one thread. Draws come from splitmix64,
+a state of one word, since numba's own Mersenne twister took half of the time.
 """
 
 from __future__ import annotations
@@ -12,22 +13,37 @@ import numba
 import numpy as np
 
 RATES = (0.1683, 0.6024, 0.4251, 0.1442, 0.2759, 0.2774, 0.1921)
+WEYL, FIRST, SECOND = (
+    np.uint64(0x9E3779B97F4A7C15),
+    np.uint64(0xBF58476D1CE4E5B9),
+    np.uint64(0x94D049BB133111EB),
+)
+
+
+@numba.njit
+def uniform(state):
+    """The number in [0, 1) that belongs to a state (Steele, Lea, Flood 2014)."""
+    mixed = (state ^ (state >> np.uint64(30))) * FIRST
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * SECOND
+    return np.float64((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(11)) * 2.0**-53
 
 
 @numba.njit(nogil=True)
 def simulate(preferences, rates, steps, per_step, seed):
-    np.random.seed(seed)
+    state = np.uint64(seed)
     users, agents = preferences.shape
     for _ in range(steps * per_step):
-        row = preferences[np.random.randint(users)]
-        chosen = 0
-        if np.random.random() < 0.2:
-            chosen = np.random.randint(agents)
-        else:
-            for agent in range(1, agents):
-                if row[agent] > row[chosen]:
-                    chosen = agent
-        signal = 0.1 if np.random.random() < rates[chosen] else -0.1
+        state += WEYL
+        row = preferences[np.uint64(uniform(state) * users)]
+        best = np.uint64(0)
+        for agent in range(1, agents):
+            best = np.uint64(agent) if row[agent] > row[best] else best
+        state += WEYL
+        # One number says whether to explore and, if so, whom: below 0.2 it is uniform again.
+        u = uniform(state)
+        chosen = np.uint64(u * 5.0 * agents) if u < 0.2 else best
+        state += WEYL
+        signal = 0.1 if uniform(state) < rates[chosen] else -0.1
         row[chosen] = max(0.01, row[chosen] + signal)
         total = 0.0
         for agent in range(agents):
