@@ -1,6 +1,6 @@
 """Ratios of speed on the minimal market of `bare.py`: bare kernel, this package, and its peers.
 
-    python benchmarks/speed.py [--peers PYTHON] [--reference CONFIG QUESTIONS] [--runs 5]
+    python benchmarks/speed.py [--peers PYTHON] [--runs 5]
 
 All run in turn, so that they meet the same machine; CPU seconds, medians of the runs; start-up and
 compilation are left out. Both sides keep their log in memory. PYTHON belongs to an environment of
@@ -69,7 +69,6 @@ def peer(python: str, script: str, *words: object) -> Callable[[], float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peers")
-    parser.add_argument("--reference", nargs=2, metavar=("CONFIG", "QUESTIONS"))
     parser.add_argument("--runs", type=int, default=5)
     given = parser.parse_args()
 
@@ -84,8 +83,8 @@ def main() -> None:
             for name in ("mesa", "agentpy"):
                 rows[name] = few, peer(given.peers, "objects.py", name, users, per_step, few)
             rows["mesa-frames"] = 10, peer(given.peers, "frames.py", users, 10)
-            if given.reference and users <= 1_000:
-                words = (*given.reference, users, per_step, 2)
+            if users <= 1_000:
+                words = (users, per_step, 2)
                 rows["marketplace-eval"] = 2, peer(given.peers, "reference.py", *words)
         rates: dict[str, list[float]] = {name: [] for name in rows}
         for place in range(given.runs + 1):  # the first compiles and is not counted

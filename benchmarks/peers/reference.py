@@ -1,19 +1,19 @@
 """The minimal market of `bare.py` on the package marketplace-eval 0.1.0, with its log in memory.
 
 Models and judge are replaced by ones that answer at once, right at the rates of the paper's
-Table 1.
+Table 1. Seven generators, 500 made-up questions; who chooses and how is the package's own default:
+epsilon 0.2, drift 0.1.
 
-    python reference.py CONFIG QUESTIONS USERS PER_STEP STEPS     prints the CPU seconds of the run
-
-CONFIG is the package's simple_qa_simulation.yaml, QUESTIONS its file of 500 questions.
+    python reference.py USERS PER_STEP STEPS     prints the CPU seconds of the run
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import copy
+import csv
 import io
+import json
 import random
 import sys
 import tempfile
@@ -27,7 +27,6 @@ for heavy in ("torch", "faiss", "transformers", "sentence_transformers"):
     module.AutoModel = module.AutoTokenizer = module.Tensor = object  # type: ignore[attr-defined]
     sys.modules[heavy] = module
 
-import yaml  # noqa: E402
 from marketplace_eval.agents import generator_agent, llm_judge_agent  # noqa: E402
 from marketplace_eval.system.system import System  # noqa: E402
 from marketplace_eval.system.types import JudgeFeedback  # noqa: E402
@@ -75,16 +74,35 @@ generator_agent.create_llm_client = lambda config: Coin(
 llm_judge_agent.create_llm_client = lambda config: Echo()
 
 
-def seconds(config: Path, questions: Path, users: int, per_step: int, steps: int) -> float:
-    tree = copy.deepcopy(yaml.safe_load(config.read_text("utf-8")))
-    for node in tree["graph"]["nodes"]:
-        node.pop("introduce_from", None)
-    tree["simulation"].update(seed=1, horizon=steps)
-    tree["simulation"].update(total_num_users=users, users_per_step=per_step)
-    tree["users"]["user_data_source"] = str(questions)
+def config(questions: Path, users: int, per_step: int, steps: int) -> dict[str, Any]:
+    """The market as the package's configuration files describe one."""
+    names = [f"agent-{n}" for n in range(len(RATES))]
+    nodes = [{"id": "user_input", "type": "input"}, {"id": "answers", "type": "output"}]
+    for name in names:
+        model = {"provider": "openrouter", "model_id": f"coin/{name}"}
+        nodes.append({"id": name, "type": "generator", "params": {"name": name, "model": model}})
+    edges = [("user_input", name) for name in names] + [(name, "answers") for name in names]
+    judge = {"judge_prompt": "simple_qa", "provider": "openrouter", "model_id": "coin/judge"}
+    sizes = {"horizon": steps, "total_num_users": users, "users_per_step": per_step, "seed": 1}
+    return {
+        "simulation": sizes,
+        "users": {"user_data_source": str(questions), "user_data_type": "qa"},
+        "judges": [{"id": "judge", "params": judge}],
+        "graph": {
+            "nodes": nodes,
+            "edges": [{"source": source, "target": target} for source, target in edges],
+        },
+    }
+
+
+def seconds(users: int, per_step: int, steps: int) -> float:
     with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
-        path = Path(folder) / "config.yaml"
-        path.write_text(yaml.safe_dump(tree, sort_keys=False), "utf-8")
+        path, questions = Path(folder) / "config.json", Path(folder) / "questions.csv"
+        with questions.open("w", encoding="utf-8", newline="") as file:
+            table = csv.writer(file)
+            table.writerow(("qid", "question", "answer"))
+            table.writerows((n, f"What is {n} times {n}?", n * n) for n in range(500))
+        path.write_text(json.dumps(config(questions, users, per_step, steps)), "utf-8")
         system = System()
         system.initialize_from_config(path)
         system.initialize()
@@ -94,4 +112,4 @@ def seconds(config: Path, questions: Path, users: int, per_step: int, steps: int
 
 
 if __name__ == "__main__":
-    print(seconds(Path(sys.argv[1]), Path(sys.argv[2]), *map(int, sys.argv[3:6])))
+    print(seconds(*map(int, sys.argv[1:4])))
