@@ -39,6 +39,38 @@ def count_steps(
 
 
 @kernel
+def add_up(
+    seed: Values,
+    step: Values,
+    agent: Values,
+    values: Values,
+    seeds: Values,
+    places: Values,
+    bins: Values,
+    sums: Values,
+    counts: Values,
+) -> None:
+    """Add values (float64; NaN is none) to `sums` by seed, bin of the step and agent.
+
+    `bins` gives each step's bin, -1 for none; `counts[0]` counts values, `counts[1]` those above 0.
+    """
+    current, place = np.int64(-1), -1
+    for row in range(seed.size):
+        if seed[row] != current or row == 0:
+            current = seed[row]
+            place = _place_of(seeds, current)
+        value = values[row]
+        if place < 0 or step[row] >= bins.size or value != value:
+            continue
+        at = bins[step[row]]
+        if at >= 0:
+            who = places[agent[row]]
+            sums[place, at, who] += value
+            counts[0, place, at, who] += 1
+            counts[1, place, at, who] += value > 0
+
+
+@kernel
 def count_switches(
     seed: Values,
     step: Values,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,9 +16,13 @@ from numpy.typing import ArrayLike
 from marketeval.core.errors import UsageError
 from marketeval.metrics.base import metric
 from marketeval.metrics.series import NOTHING, Block, Part, Series, total
-from marketeval.metrics.share import Target, target_shares
+from marketeval.metrics.share import Target, target_passes, target_shares
 from marketeval.metrics.tables import Floats
 from marketeval.metrics.windows import at_least
+
+if TYPE_CHECKING:
+    from marketeval.core.log import LogReader
+    from marketeval.metrics.passes import Pass
 
 
 def hhi(shares: ArrayLike) -> Floats:
@@ -113,6 +118,10 @@ class Dominance(Series):
         super().__post_init__()
         _check_target(self, self.target)
 
+    def passes(self, log: LogReader, /) -> Sequence[Pass]:
+        """Interactions, and what the target is made of."""
+        return [*super().passes(log), *target_passes(self.windows(log), self.target)]
+
     def measure(self, block: Block) -> Sequence[Part]:
         """The market's dominance."""
         target, reasons = target_shares(block, self.target)
@@ -137,6 +146,10 @@ class ExpectedExposure(Series):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_target(self, self.target)
+
+    def passes(self, log: LogReader, /) -> Sequence[Pass]:
+        """Interactions, and what the target is made of."""
+        return [*super().passes(log), *target_passes(self.windows(log), self.target)]
 
     def measure(self, block: Block) -> Sequence[Part]:
         """The market's distance from the target."""

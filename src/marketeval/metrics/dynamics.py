@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from marketeval.core.errors import UsageError
 from marketeval.metrics.base import metric
 from marketeval.metrics.series import NOTHING, Block, Part, Series, blocks, divide, tidy_rows
-from marketeval.metrics.tables import Floats, Mask, Values, presence, seeds
+from marketeval.metrics.tables import Floats, Mask, presence, seeds
 from marketeval.metrics.windows import Ranged, at_least
 
 if TYPE_CHECKING:
@@ -57,20 +58,47 @@ class SwitchRate(Series):
         ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Mean(Series):
+    """The mean of a column, of the market and of each agent, over interactions with a value."""
+
+    column: ClassVar[str]
+    lacking: ClassVar[str]
+
+    def passes(self, log: LogReader, /) -> Sequence[Pass]:
+        """Interactions, and sums of the column."""
+        from marketeval.metrics.passes import Sums
+
+        return [*super().passes(log), Sums(self.column, self.windows(log))]
+
+    def measure(self, block: Block) -> Sequence[Part]:
+        """The mean of the market and of the agents."""
+        sums, counts, _ = block.sums(self.column)
+        return [
+            Part(
+                divide(sums.sum(axis=-1), counts.sum(axis=-1)),
+                [(block.empty, NOTHING), (~block.empty, self.lacking)],
+            ),
+            Part(
+                divide(sums, counts),
+                [(block.counts == 0, NOT_ASKED), (block.counts > 0, self.lacking)],
+            ),
+        ]
+
+
 @metric
-class MeanScore(Series):
+class MeanScore(_Mean):
     """Mean quality q of the answers that users got, from 0 to 1: the users' satisfaction.
 
     Of the market and of each agent, over interactions that have a score.
     """
 
-    def measure(self, block: Block) -> Sequence[Part]:
-        """The mean of the market and of the agents."""
-        return _means(block, block.column("score"), "no score in the window")
+    column = "score"
+    lacking = "no score in the window"
 
 
 @metric
-class LongitudinalUtility(Series):
+class LongitudinalUtility(_Mean):
     """Mean utility of the users' interactions, in the units of the utility.
 
     Of the market and of each agent, over interactions that have a utility (quality minus costs
@@ -78,37 +106,19 @@ class LongitudinalUtility(Series):
     users fare over time.
     """
 
-    def measure(self, block: Block) -> Sequence[Part]:
-        """The mean of the market and of the agents."""
-        return _means(block, block.column("utility"), "no utility in the window")
+    column = "utility"
+    lacking = "no utility in the window"
 
 
 @metric
-class FailureRate(Series):
+class FailureRate(_Mean):
     """Share of interactions without an outcome (status missing or outage), from 0 to 1.
 
     Of the market and of each agent.
     """
 
-    def measure(self, block: Block) -> Sequence[Part]:
-        """The rate of the market and of the agents."""
-        return _means(block, (~block.served()).astype(np.float64), NOTHING)
-
-
-def _means(block: Block, column: Values, lacking: str) -> Sequence[Part]:
-    values = column.astype(np.float64)
-    known = ~np.isnan(values)
-    sums, counts = block.sum(np.where(known, values, 0.0)), block.sum(known)
-    return [
-        Part(
-            divide(sums.sum(axis=-1), counts.sum(axis=-1)),
-            [(block.empty, NOTHING), (~block.empty, lacking)],
-        ),
-        Part(
-            divide(sums, counts),
-            [(block.counts == 0, NOT_ASKED), (block.counts > 0, lacking)],
-        ),
-    ]
+    column = "failed"
+    lacking = NOTHING
 
 
 @metric

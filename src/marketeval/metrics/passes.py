@@ -12,14 +12,27 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from marketeval.core.errors import UnknownNameError
+from marketeval.core.parts import as_array
+from marketeval.events.information import OK
 from marketeval.metrics import _kernels
 from marketeval.metrics.tables import Remembering, agents, horizon, remembered, seeds
 
 if TYPE_CHECKING:
     from marketeval.core.log import LogReader
+    from marketeval.metrics.windows import Windows
 
 Values = NDArray[Any]  # any: counts and sums
-TYPES = {"seed": np.int64, "step": np.int32, "user": np.int32, "agent": np.int16}
+TYPES: dict[str, Any] = {  # any: numpy's types
+    "seed": np.int64,
+    "step": np.int32,
+    "user": np.int32,
+    "agent": np.int16,
+    "status": np.int8,
+    "score": np.float64,
+    "utility": np.float64,
+}
+BASIC = ("seed", "step", "agent")
 UNDER_WAY = -2  # no seed yet; -1 is what holds for every seed
 
 
@@ -31,12 +44,17 @@ class Pass(Protocol):
         """What tells it from others."""
         ...
 
+    @property
+    def reads(self) -> Sequence[str]:
+        """Which columns of `TYPES` it is fed."""
+        ...
+
     def begin(self, log: LogReader) -> None:
         """Make room for the results."""
         ...
 
     def take(self, rows: dict[str, Values]) -> None:
-        """The next part of the interactions: the columns of `TYPES`."""
+        """The next part of the interactions: the columns of `reads`, and maybe more."""
         ...
 
     def result(self) -> Any:  # any: what the pass is for
@@ -56,7 +74,8 @@ def run_passes(log: LogReader, wanted: Sequence[Pass]) -> dict[Hashable, Any]:
     passes = {one.key: one for one in wanted}
     for one in passes.values():
         one.begin(log)
-    for rows in parts(log):
+    names = [name for name in TYPES if any(name in one.reads for one in passes.values())]
+    for rows in parts(log, names):
         for one in passes.values():
             one.take(rows)
     return {key: one.result() for key, one in passes.items()}
@@ -69,36 +88,46 @@ def passed(log: LogReader, one: Pass) -> Any:  # any: as `Pass.result`
 
 def remember_passes(log: Remembering, metrics: Sequence[object]) -> None:
     """Run what several metrics want in one reading of the log."""
-    wanted = [
-        one for metric in metrics if isinstance(metric, Passing) for one in metric.passes(log)
-    ]
+    wanted = [one for metric in metrics for one in _wanted(log, metric)]
     for key, result in run_passes(log, wanted).items() if wanted else ():
         log.kept["pass", key] = result
 
 
-def parts(log: LogReader) -> Iterator[dict[str, Values]]:
-    """The columns of `TYPES` of the interactions, part by part."""
-    for columns in _columns(log):
+def _wanted(log: LogReader, metric: object) -> Sequence[Pass]:
+    if not isinstance(metric, Passing):
+        return ()
+    try:
+        return metric.passes(log)
+    except UnknownNameError:  # such as a phase; the metric itself says so when it is computed
+        return ()
+
+
+def parts(log: LogReader, names: Sequence[str]) -> Iterator[dict[str, Values]]:
+    """Some columns of `TYPES` of the interactions, part by part."""
+    for columns in _columns(log, names):
         rows = max(np.size(one) for one in columns.values())
         yield {
-            name: np.full(rows, columns[name], kind)
+            name: np.full(rows, columns[name], TYPES[name])
             if np.ndim(columns[name]) == 0
-            else np.ascontiguousarray(columns[name], kind)
-            for name, kind in TYPES.items()
+            else np.ascontiguousarray(columns[name], TYPES[name])
+            for name in names
         }
 
 
-def _columns(log: LogReader) -> Iterator[dict[str, Any]]:  # any: arrays, or one value
+def _columns(log: LogReader, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """any: arrays, or one value"""
     inner = log.log if isinstance(log, Remembering) else log
     if hasattr(inner, "batches"):
-        yield from inner.batches("interaction", list(TYPES))
+        yield from inner.batches("interaction", list(names))
         return
-    table = inner.scan("interaction").select(list(TYPES)).collect()
-    yield {name: table[name].to_numpy() for name in TYPES}
+    table = inner.scan("interaction").select(names).collect()
+    yield {name: as_array(table[name]) for name in names}
 
 
 class _Places:
     """Where seeds and agents stand in the results."""
+
+    reads: Sequence[str] = BASIC
 
     def begin(self, log: LogReader) -> None:
         """Read who is who."""
@@ -130,10 +159,48 @@ class StepCounts(_Places):
         return self._counts
 
 
+class Sums(_Places):
+    """Sums of a column over windows, by seed and agent; `failed` is 1 for a status but `ok`.
+
+    Windows are made of the steps between two neighbouring edges of any of them, and values are
+    added in the order of the rows, so that the parts of a log make no difference to any bit.
+    """
+
+    def __init__(self, column: str, windows: Windows) -> None:
+        self._source = "status" if column == "failed" else column
+        self._edges = np.unique(np.concatenate([windows.first, windows.stop]))
+        self.key: Hashable = ("sums", column, self._edges.tobytes())
+        self.reads = (*BASIC, self._source)
+
+    def begin(self, log: LogReader) -> None:
+        """As `Pass`."""
+        super().begin(log)
+        bins = max(self._edges.size - 1, 0)
+        steps = np.searchsorted(self._edges, np.arange(self.shape[1]), side="right") - 1
+        self._bins = np.where(steps < bins, steps, -1)
+        shape = self.shape[0], bins, self.shape[2]
+        self._sums, self._counts = np.zeros(shape), np.zeros((2, *shape), np.int32)
+
+    def take(self, rows: dict[str, Values]) -> None:
+        """As `Pass`."""
+        values = rows[self._source]
+        _kernels.add_up(
+            rows["seed"], rows["step"], rows["agent"],
+            (values != OK).astype(np.float64) if self._source == "status" else values,
+            self.seeds, self.places, self._bins, self._sums, self._counts,
+        )  # fmt: skip
+
+    def result(self) -> tuple[Values, Values, Values]:
+        """The edges; sums of shape (seeds, edges - 1, agents); the same (2, ...) for how many
+        values there were, and how many above 0."""
+        return self._edges, self._sums, self._counts
+
+
 class SwitchCounts(_Places):
     """Pairs of a user's consecutive interactions, and how many of them go to another agent."""
 
     key: Hashable = "switches"
+    reads = (*BASIC, "user")
 
     def begin(self, log: LogReader) -> None:
         """As `Pass`."""
@@ -157,6 +224,8 @@ class SwitchCounts(_Places):
 
 class Followed(_Places):
     """What users do after their first interaction with an agent; see `_kernels.follow`."""
+
+    reads = (*BASIC, "user")
 
     def __init__(self, m: int, reading: int, *, since: int, start: int, stop: int) -> None:
         self.key: Hashable = ("followed", m, reading, since, start, stop)

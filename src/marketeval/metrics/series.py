@@ -18,9 +18,9 @@ from marketeval.metrics.tables import (
     Floats,
     Integers,
     Mask,
+    Remembering,
     Values,
     agents,
-    interactions,
     presence,
     seeds,
 )
@@ -62,42 +62,22 @@ class Block:
 
     def windowed(self, by_step: Values) -> Floats:
         """Sums over windows of counts by (seed, step, agent) of all seeds."""
-        mine = by_step[self.places]
-        running = np.zeros((mine.shape[0], mine.shape[1] + 1, mine.shape[2]))
-        np.cumsum(mine, axis=1, out=running[:, 1:])
-        return running[:, self.windows.stop] - running[:, self.windows.first]
+        return _between(by_step[self.places], self.windows.first, self.windows.stop)
 
-    def sum(self, weights: Values) -> Floats:
-        """Sum of a number per row of this block; shape (seeds, windows, agents)."""
-        edges, inside, cell, shape = self._cells
-        size = shape[0] * shape[1] * shape[2]
-        binned = np.bincount(cell, weights[inside], size).astype(np.float64).reshape(shape)
+    def sums(self, column: str) -> tuple[Floats, Floats, Floats]:
+        """Sums of a column (see `passes.Sums`), how many values it has, and how many above 0;
+        each of shape (seeds, windows, agents)."""
+        from marketeval.metrics.passes import Sums, passed
+
+        edges, sums, counts = passed(self.log, Sums(column, self.windows))
         first, stop = (
             np.searchsorted(edges, one) for one in (self.windows.first, self.windows.stop)
         )
-        if np.array_equal(stop, first + 1):
-            return binned[:, first]
-        running = np.zeros((shape[0], shape[1] + 1, shape[2]))
-        np.cumsum(binned, axis=1, out=running[:, 1:])
-        return running[:, stop] - running[:, first]
-
-    @cached_property
-    def rows(self) -> slice:
-        """The interactions of this block among those of the log."""
-        seed = interactions(self.log).seed
-        return slice(*np.searchsorted(seed, [self.places.start, self.places.stop]).tolist())
-
-    @cached_property
-    def _cells(self) -> tuple[Integers, Mask, Integers, tuple[int, int, int]]:
-        """Edges of bins of steps, which rows fall into one, the cell of these, and the shape."""
-        every = interactions(self.log)
-        edges = np.unique(np.concatenate([self.windows.first, self.windows.stop]))
-        bins, count = max(edges.size - 1, 0), len(self.agents.seats)
-        place = np.searchsorted(edges, every.step[self.rows], side="right") - 1
-        inside: Mask = (place >= 0) & (place < bins)
-        cell = (every.seed[self.rows] - self.places.start) * bins + place
-        cells: Integers = (cell * count + every.agent[self.rows])[inside]
-        return edges, inside, cells, (len(self.seeds), bins, count)
+        return (
+            _between(sums[self.places], first, stop),
+            _between(counts[0, self.places], first, stop),
+            _between(counts[1, self.places], first, stop),
+        )
 
     @cached_property
     def counts(self) -> Floats:
@@ -133,14 +113,6 @@ class Block:
         """Windows with an agent in the market."""
         return np.asarray(self.present.any(axis=-1))
 
-    def column(self, name: str) -> Values:
-        """A column of the interactions of this block."""
-        return interactions(self.log).column(name)[self.rows]
-
-    def served(self) -> Mask:
-        """Whether the interactions of this block had an outcome."""
-        return interactions(self.log).served()[self.rows]
-
     def tidy(self, metric: object, parts: Sequence[Part]) -> pl.DataFrame:
         """The rows of some values; the market's come before those of its agents."""
         values: list[Floats] = []
@@ -173,6 +145,15 @@ class Block:
             np.concatenate(notes, axis=-1),
             texts,
         )
+
+
+def _between(binned: Values, first: Integers, stop: Integers) -> Floats:
+    """Sums over the second axis of (seeds, bins, agents) from each `first` to before `stop`."""
+    if np.array_equal(stop, first + 1):
+        return binned[:, first].astype(np.float64)
+    running = np.zeros((binned.shape[0], binned.shape[1] + 1, binned.shape[2]))
+    np.cumsum(binned, axis=1, out=running[:, 1:])
+    return running[:, stop] - running[:, first]
 
 
 def tidy_rows(
@@ -211,7 +192,8 @@ def tidy_rows(
 
 
 def blocks(log: LogReader, windows: Windows) -> Iterator[Block]:
-    """All seeds, some at a time."""
+    """All seeds, some at a time; what they share is read once."""
+    log = log if isinstance(log, Remembering) else Remembering(log)
     count = len(seeds(log))
     cells = (2 * windows.first.size + 2) * (len(agents(log).seats) + 1)
     size = max(1, CELLS // cells)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -11,6 +11,10 @@ from marketeval.metrics.base import metric
 from marketeval.metrics.series import NOTHING, Block, Part, Reasons, Series
 from marketeval.metrics.static import fair_shares
 from marketeval.metrics.tables import Floats, Mask
+
+if TYPE_CHECKING:
+    from marketeval.metrics.passes import Pass
+    from marketeval.metrics.windows import Windows
 
 Target = Literal["equal", "static", "earned"]
 
@@ -62,6 +66,13 @@ class ShareVersusFair(Series):
         return [Part(block.shares - fair, [(block.empty, NOTHING), *reasons])]
 
 
+def target_passes(windows: Windows, target: Target) -> Sequence[Pass]:
+    """What `target_shares` reads besides the interactions' counts."""
+    from marketeval.metrics.passes import Sums
+
+    return [Sums("score", windows)] if target == "earned" else []
+
+
 def target_shares(block: Block, target: Target) -> tuple[Floats, Reasons]:
     """The target distribution over the agents of each window, and why it is undefined.
 
@@ -82,9 +93,8 @@ def target_shares(block: Block, target: Target) -> tuple[Floats, Reasons]:
             reasons.append((there[..., agent], f"no static score for {seat}"))
         reasons.append((block.peopled, "static scores sum to 0"))
     else:
-        score = np.nan_to_num(block.column("score").astype(np.float64))
-        earned = block.sum(score > 0) > 0  # exact, where a running sum of scores is not
-        merit = np.where(earned, block.sum(score), 0.0)
+        score, _, above = block.sums("score")
+        merit = np.where(above > 0, score, 0.0)  # a count is exact, a running sum of scores is not
         reasons.append((block.empty, NOTHING))
         reasons.append((block.peopled, "nothing was earned in the window"))
     known = ~(np.isnan(merit) & there).any(axis=-1, keepdims=True)

@@ -225,18 +225,6 @@ class Interactions:
 
         return remembered(self._log, ("interaction", name), read)
 
-    def served(self) -> Mask:
-        """Whether an interaction had an outcome at all."""
-
-        def read() -> Mask:
-            import polars as pl
-
-            fine = pl.col("status").cast(pl.String) == "ok"
-            values = self._log.scan("interaction").select(fine).collect().to_series()
-            return self._in_order(values.to_numpy())
-
-        return remembered(self._log, ("interaction", "served"), read)
-
 
 def interactions(log: LogReader) -> Interactions:
     """The interactions of all seeds."""
