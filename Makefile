@@ -69,7 +69,9 @@ $(VENV)-peers/installed:
 
 bench: $(VENV)/installed $(VENV)-peers/installed  ## ratios within one run
 	$(BIN)/python benchmarks/speed.py --peers $(VENV)-peers/bin/python
-	for one in $(filter-out benchmarks/speed.py, $(wildcard benchmarks/*.py)); do $(BIN)/python $$one || exit 1; done
+	missed=; for one in $(filter-out benchmarks/speed.py, $(wildcard benchmarks/*.py)); do \
+		echo "$$one"; $(BIN)/python $$one || missed="$$missed $$one"; done; \
+		test -z "$$missed" || { echo "failed, or short of what is expected:$$missed"; exit 1; }
 
 clean:
 	rm -rf $(VENV) $(VENV)-peers $(APART) runs
