@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -98,3 +100,47 @@ def test_however_stock_is_costed_the_goods_are_the_same_and_the_costs_sum_up(mov
         assert fifo.check()
         assert (average.stock == fifo.stock).all()
         assert spent == sold + lost + fifo.cost.sum()
+
+
+@given(MOVES)
+def test_first_in_first_out_costs_what_a_list_of_single_units_does(moves):
+    ledger, shelf = Ledger(3, 2, funds=1000, costing="fifo"), {}
+    for move, trader, item, units, price in moves:
+        amounts, mine = np.zeros((3, 2), np.int64), shelf.setdefault((trader, item), [])
+        if move == "buy":
+            amounts[trader, item] = units
+            ledger.buy(Outside.SUPPLIER, amounts, np.full((3, 2), price))
+            mine += [price] * units
+        elif move == "sell":
+            amounts[trader, item] = min(units, len(mine))
+            cost = ledger.sell(Outside.BUYERS, amounts, amounts)
+            assert cost[trader, item] == cost.sum() == sum(mine[:units])
+            del mine[:units]
+        elif move == "lose":
+            ledger.lose(np.arange(3) == trader)
+            shelf.update({(trader, one): [] for one in range(2)})
+        assert all(ledger.cost[key] == sum(left) for key, left in shelf.items())
+
+
+def test_a_sale_looks_at_the_purchases_it_takes_from_however_many_there_are():
+    """Lines run per sale of one unit, with 10 purchases on the shelf and with 10,000."""
+    lines = {}
+    for purchases in (10, 10_000):
+        ledger, one = Ledger(1, 1, funds=0, costing="fifo"), np.array([[1]])
+        for _ in range(purchases):
+            ledger.buy(Outside.SUPPLIER, one, one)
+        count = 0
+
+        def trace(frame, event, argument):
+            nonlocal count
+            count += frame.f_code.co_filename.endswith("ledger.py")
+            return trace
+
+        before = sys.gettrace()
+        sys.settrace(trace)
+        try:
+            ledger.sell(Outside.BUYERS, one, one)
+        finally:
+            sys.settrace(before)
+        lines[purchases] = count
+    assert lines[10] == lines[10_000] > 0

@@ -13,7 +13,7 @@ from two_sided_games import published
 from marketeval.core.errors import UnknownNameError
 from marketeval.core.streams import Stream
 from marketeval.mechanisms.search import RULES, Catalogue, Listing, Wanted, reorder
-from marketeval.mechanisms.search_index import normalised
+from marketeval.mechanisms.search_index import Bm25, GramVectors, normalised
 
 
 def listing(name, *items, rating=1.0, text="", amenities=()):
@@ -196,6 +196,79 @@ def test_reranking_puts_first_what_the_first_stage_found_somewhere():
         return found
 
     assert hits("hybrid", 3) > hits("bm25", 10) > hits("bm25", 3)
+
+
+def sorted_in_full(listings, scores):
+    """Places by score, then rating, then the order of the data."""
+    by_rating = sorted(range(len(listings)), key=lambda place: -listings[place].rating)
+    return sorted(by_rating, key=lambda place: -scores[place])
+
+
+def plain_hybrid(listings, query):
+    """As the rule says, with full sorts alone."""
+    texts, fused = [one.text for one in listings], np.zeros(len(listings))
+    for scores in (Bm25(texts).scores(query), GramVectors(texts).scores(query)):
+        found = [place for place in sorted_in_full(listings, scores) if scores[place] > 0]
+        for rank, place in enumerate(found):
+            fused[place] += 1.0 / (60.0 + rank)
+    order = sorted_in_full(listings, fused)
+    named = {
+        place: sum(item.lower() in query.lower() for item in listings[place].items)
+        for place in order[:32]
+    }
+    return sorted(order[:32], key=lambda place: -named[place]) + order[32:]
+
+
+def plain_filter(listings, wanted):
+    by_rating = sorted(range(len(listings)), key=lambda place: -listings[place].rating)
+    query = wanted.query.lower()
+    return [
+        place
+        for place in by_rating
+        if (one := listings[place]).rating >= (wanted.least_rating or 0.0)
+        and set(wanted.amenities) <= one.amenities
+        and set(wanted.menu_items) <= set(one.items)
+        and (query in one.name.lower() or query in one.description.lower())
+    ]
+
+
+few = st.lists(st.sampled_from(["pie", "plum cake", "tea", "Bun"]), max_size=2)
+alike = st.builds(  # a few words, so that many tie
+    Listing,
+    st.sampled_from(["ab", "Ab cd", ""]),
+    st.sampled_from(["pie", "tea cd"]),
+    st.sampled_from([0.5, 0.9, 1.0]),
+    few.map(tuple),
+    st.sets(st.sampled_from(["Wifi", "Bar"])).map(frozenset),
+)
+
+
+@given(
+    st.lists(alike, min_size=1, max_size=6),
+    st.lists(st.integers(0, 5), max_size=200),
+    st.builds(
+        Wanted,
+        query=st.sampled_from(["", "pie", "AB tea", "plum cake and tea", "xyz"]),
+        least_rating=st.sampled_from([None, 0.6, 1.0]),
+        amenities=st.lists(st.sampled_from(["Wifi", "Bar", "Pool"]), max_size=2).map(tuple),
+        menu_items=few.map(tuple),
+    ),
+    st.integers(0, 40),
+    st.integers(1, 4),
+)
+def test_a_page_is_a_piece_of_the_full_sort(kinds, repeats, wanted, limit, page):
+    found = kinds + [kinds[one % len(kinds)] for one in repeats]
+    catalogue = Catalogue(found)
+    scores = Bm25([one.text for one in found]).scores(wanted.query)
+    for rule, whole in (
+        ("bm25", sorted_in_full(found, scores)),
+        ("hybrid", plain_hybrid(found, wanted.query)),
+        ("filtered", plain_filter(found, wanted)),
+    ):
+        got = catalogue.search(rule, wanted, limit=limit, page=page)
+        expected = whole[(page - 1) * limit : page * limit] if limit else whole
+        assert got.places.tolist() == expected
+        assert got.found == len(whole)
 
 
 def test_an_unknown_rule_is_named():

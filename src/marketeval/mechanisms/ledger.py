@@ -6,6 +6,7 @@ change, and `check` says so after any number of postings.
 
 from __future__ import annotations
 
+from collections import deque
 from enum import IntEnum
 from typing import Literal
 
@@ -25,6 +26,46 @@ class Outside(IntEnum):
     BANK = 3
 
 
+class Shelves:
+    """Units on shelves in the order of their purchases, a queue per trader and item.
+
+    Each purchase is put in once and taken out once, however many there are.
+    """
+
+    def __init__(self, traders: int, items: int) -> None:
+        self._queues: list[list[deque[list[int]]]] = [
+            [deque() for _ in range(items)] for _ in range(traders)
+        ]
+
+    def put(self, units: Integers, unit_price: Integers) -> None:
+        """Units bought at a price each; both of shape (traders, items)."""
+        for trader, item in np.argwhere(units > 0).tolist():
+            bought = [int(units[trader, item]), int(unit_price[trader, item])]
+            self._queues[trader][item].append(bought)
+
+    def take(self, units: Integers) -> Integers:
+        """Take units that are there, the oldest first; what they had cost (traders, items)."""
+        cost = np.zeros_like(units)
+        for trader, item in np.argwhere(units > 0).tolist():
+            queue, left, worth = self._queues[trader][item], int(units[trader, item]), 0
+            while left:
+                oldest = queue[0]
+                taken = min(oldest[0], left)
+                left -= taken
+                worth += taken * oldest[1]
+                oldest[0] -= taken
+                if not oldest[0]:
+                    queue.popleft()
+            cost[trader, item] = worth
+        return cost
+
+    def clear(self, traders: NDArray[np.bool_]) -> None:
+        """The shelves of some traders are empty."""
+        for trader in np.flatnonzero(traders).tolist():
+            for queue in self._queues[trader]:
+                queue.clear()
+
+
 class Ledger:
     """Balances of money, shape (traders,), and of stock and its cost, shape (traders, items).
 
@@ -40,7 +81,7 @@ class Ledger:
         self._money = np.zeros(traders + len(Outside), np.int64)
         self._units = np.zeros((traders + len(Outside), items), np.int64)
         self._cost = np.zeros((traders, items), np.int64)
-        self._layers: list[tuple[Integers, Integers]] | None = [] if costing == "fifo" else None
+        self._shelves = Shelves(traders, items) if costing == "fifo" else None
         self.pay(Outside.BANK, np.full(traders, funds))
 
     @property
@@ -75,8 +116,8 @@ class Ledger:
         self._units[: self._traders] += units
         self._units[self._traders + seller] -= units.sum(axis=0)
         self._cost += worth
-        if self._layers is not None:
-            self._layers.append((units.copy(), unit_price.copy()))
+        if self._shelves is not None:
+            self._shelves.put(units, unit_price)
         return np.asarray(paid)
 
     def sell(self, buyer: Outside, units: Integers, revenue: Integers) -> Integers:
@@ -87,26 +128,14 @@ class Ledger:
         held = self._units[: self._traders]
         if (units > held).any() or (units < 0).any():
             raise ValueError("expected sales of at most the stock, got more")
-        if self._layers is None:
+        if self._shelves is None:
             cost = np.where(units > 0, _parts(self._cost, units, held), 0)
         else:
-            cost = self._oldest(self._layers, units)
+            cost = self._shelves.take(units)
         self.pay(buyer, revenue.sum(axis=1))
         self._units[: self._traders] -= units
         self._units[self._traders + buyer] += units.sum(axis=0)
         self._cost -= cost
-        return cost
-
-    @staticmethod
-    def _oldest(layers: list[tuple[Integers, Integers]], units: Integers) -> Integers:
-        """Take units from the purchases, the oldest first; what they had cost."""
-        cost, left = np.zeros_like(units), units.copy()
-        for there, price in layers:
-            taken = np.minimum(there, left)
-            there -= taken
-            left -= taken
-            cost += taken * price
-        layers[:] = [one for one in layers if one[0].any()]
         return cost
 
     def lose(self, traders: NDArray[np.bool_]) -> None:
@@ -115,8 +144,8 @@ class Ledger:
         self._units[: self._traders] -= lost
         self._units[self._traders + Outside.WAREHOUSE] += lost.sum(axis=0)
         self._cost[traders] = 0
-        for there, _ in self._layers or ():
-            there[traders] = 0
+        if self._shelves is not None:
+            self._shelves.clear(traders)
 
     def check(self) -> bool:
         """Whether nothing was made or lost: money and each item sum to 0 over all parties."""

@@ -7,7 +7,7 @@ half of the hybrid rule takes the vectors of an embedder (`meaning`) where it ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -73,8 +73,8 @@ class Catalogue:
     def __init__(self, listings: Sequence[Listing], meanings: Meanings | None = None) -> None:
         self.listings = listings
         self._meanings = meanings
-        ratings = np.array([one.rating for one in listings], np.float64)
-        self._by_rating: Integers = np.argsort(-ratings, kind="stable")
+        self._ratings = np.array([one.rating for one in listings], np.float64)
+        self._by_rating: Integers = np.argsort(-self._ratings, kind="stable")
         self._rank = np.empty(len(listings), np.int64)
         self._rank[self._by_rating] = np.arange(len(listings))
 
@@ -100,17 +100,23 @@ class Catalogue:
         """The query, if any, stands in the name or the description, in either case; the rating,
         amenities and items asked for are there."""
         query = wanted.query.lower()
-        amenities, items = frozenset(wanted.amenities), frozenset(wanted.menu_items)
-        least = -np.inf if wanted.least_rating is None else wanted.least_rating
-        kept = [
-            place
-            for place in self._by_rating.tolist()
-            if (one := self.listings[place]).rating >= least
-            and amenities <= one.amenities
-            and items <= set(one.items)
-            and (query in one.name.lower() or query in one.description.lower())
-        ]
-        return np.array(kept, np.int64), len(kept)
+        kept = np.ones(len(self.listings), np.bool_)
+        if wanted.least_rating is not None:
+            kept &= self._ratings >= wanted.least_rating
+        for known, asked in (
+            (self._with_amenity, wanted.amenities),
+            (self._with_item, wanted.menu_items),
+        ):
+            for one in dict.fromkeys(asked):
+                having = np.zeros(kept.size, np.bool_)
+                having[self._by_rating[known.get(one, _NOTHING)]] = True
+                kept &= having
+        ranked = self._by_rating[kept[self._by_rating]]
+        if query:
+            texts = self._lowered
+            saying = [query in texts[at][0] or query in texts[at][1] for at in ranked.tolist()]
+            ranked = ranked[np.array(saying, np.bool_)]
+        return ranked[:stop], ranked.size
 
     def lexical(self, wanted: Wanted, stop: int) -> tuple[Integers, int]:
         """By the share of the query's character 4-grams found in name, description and items."""
@@ -133,24 +139,24 @@ class Catalogue:
 
     def bm25(self, wanted: Wanted, stop: int) -> tuple[Integers, int]:
         """By BM25 over the words of name, description and items."""
-        return self._ordered(self._words.scores(wanted.query)), len(self.listings)
+        return self._first(self._words.scores(wanted.query), stop), len(self.listings)
 
     def hybrid(self, wanted: Wanted, stop: int) -> tuple[Integers, int]:
         """BM25 and dense vectors, fused by reciprocal rank; the first 32 reranked by how many of
         their items the query names verbatim."""
         fused = np.zeros(len(self.listings))
         for scores in (self._words.scores(wanted.query), self._dense(wanted.query)):
-            order = self._ordered(scores)
-            order = order[scores[order] > 0]  # what a stage did not find has no rank in it
+            hits = np.flatnonzero(scores > 0)  # what a stage did not find has no rank in it
+            order = hits[np.lexsort((self._rank[hits], -scores[hits]))]
             fused[order] += 1.0 / (60.0 + np.arange(order.size))
-        order = self._ordered(fused)
+        order = self._first(fused, max(stop, RERANKED))
         query = wanted.query.lower()
         first = order[:RERANKED]
         named = [
             -sum(item.lower() in query for item in self.listings[place].items) for place in first
         ]
         order[:RERANKED] = first[np.argsort(named, kind="stable")]
-        return order, order.size
+        return order[:stop], len(self.listings)
 
     def _dense(self, query: str) -> NDArray[np.float64]:
         """Cosines of the embedder's vectors; of hashed 3-grams where it has none for the query."""
@@ -183,13 +189,24 @@ class Catalogue:
         return GramVectors([one.text for one in self.listings])
 
     @cached_property
+    def _lowered(self) -> list[tuple[str, str]]:
+        return [(one.name.lower(), one.description.lower()) for one in self.listings]
+
+    @cached_property
     def _with_item(self) -> Mapping[str, Integers]:
-        """The ranks by rating of the listings that have an item, ascending."""
+        return self._having([one.items for one in self.listings])
+
+    @cached_property
+    def _with_amenity(self) -> Mapping[str, Integers]:
+        return self._having([one.amenities for one in self.listings])
+
+    def _having(self, features: Sequence[Iterable[str]]) -> Mapping[str, Integers]:
+        """The ranks by rating of the listings that have a feature, ascending."""
         ranks: dict[str, list[int]] = {}
         for rank, place in enumerate(self._by_rating.tolist()):
-            for item in dict.fromkeys(self.listings[place].items):
-                ranks.setdefault(item, []).append(rank)
-        return {item: np.array(found, np.int64) for item, found in ranks.items()}
+            for one in dict.fromkeys(features[place]):
+                ranks.setdefault(one, []).append(rank)
+        return {one: np.array(found, np.int64) for one, found in ranks.items()}
 
     def _top(self, counts: Integers, stop: int) -> Integers:
         """The first `stop` places by count, then rank; whole numbers that cannot tie."""
@@ -200,9 +217,18 @@ class Catalogue:
             return chosen[np.argsort(keys[chosen])]
         return np.argsort(keys)[:stop]
 
-    def _ordered(self, scores: NDArray[np.float64]) -> Integers:
-        """All places by score, then rank."""
-        return self._by_rating[np.argsort(-scores[self._by_rating], kind="stable")]
+    def _first(self, scores: NDArray[np.float64], stop: int) -> Integers:
+        """The first `stop` places by score, then rank."""
+        size = scores.size
+        places = self._by_rating  # those that may be among them, by rank
+        if 0 < stop < size // 4:
+            last = np.partition(scores, size - stop)[size - stop]
+            above, level = np.flatnonzero(scores > last), np.flatnonzero(scores == last)
+            room = stop - above.size
+            if room < level.size:
+                level = level[np.argpartition(self._rank[level], room)[:room]]
+            places = np.concatenate([above, level])
+        return places[np.lexsort((self._rank[places], -scores[places]))][:stop]
 
 
 _NOTHING = np.empty(0, np.int64)
