@@ -146,8 +146,8 @@ class Catalogue:
         their items the query names verbatim."""
         fused = np.zeros(len(self.listings))
         for scores in (self._words.scores(wanted.query), self._dense(wanted.query)):
-            hits = np.flatnonzero(scores > 0)  # what a stage did not find has no rank in it
-            order = hits[np.lexsort((self._rank[hits], -scores[hits]))]
+            found = self._by_rating[scores[self._by_rating] > 0]  # others have no rank in a stage
+            order = found[np.argsort(-scores[found], kind="stable")]
             fused[order] += 1.0 / (60.0 + np.arange(order.size))
         order = self._first(fused, max(stop, RERANKED))
         query = wanted.query.lower()
@@ -218,17 +218,19 @@ class Catalogue:
         return np.argsort(keys)[:stop]
 
     def _first(self, scores: NDArray[np.float64], stop: int) -> Integers:
-        """The first `stop` places by score, then rank."""
-        size = scores.size
-        places = self._by_rating  # those that may be among them, by rank
-        if 0 < stop < size // 4:
-            last = np.partition(scores, size - stop)[size - stop]
-            above, level = np.flatnonzero(scores > last), np.flatnonzero(scores == last)
-            room = stop - above.size
-            if room < level.size:
-                level = level[np.argpartition(self._rank[level], room)[:room]]
-            places = np.concatenate([above, level])
-        return places[np.lexsort((self._rank[places], -scores[places]))][:stop]
+        """The first `stop` places by score (none below 0), then rank."""
+        ranked = scores[self._by_rating]
+        ranks = np.flatnonzero(ranked > 0)
+        if 0 < stop < ranks.size // 4:
+            found = ranked[ranks]
+            last = np.partition(found, found.size - stop)[found.size - stop]
+            above, level = ranks[found > last], ranks[found == last]
+            ranks = np.concatenate([above, level[: stop - above.size]])
+        ranks = ranks[np.argsort(-ranked[ranks], kind="stable")][:stop]
+        if ranks.size < stop:
+            rest = np.flatnonzero(ranked <= 0)[: stop - ranks.size]
+            ranks = np.concatenate([ranks, rest])
+        return self._by_rating[ranks]
 
 
 _NOTHING = np.empty(0, np.int64)
