@@ -2,9 +2,10 @@
 
     python benchmarks/whole.py [--runs 5]
 
-Of each: interactions a second of wall-clock time and the nanoseconds of CPU that each costs, with
-start-up taken off (that of the same command on a market of one interaction), and the largest
-resident memory. Medians of the runs, after one that is not counted and compiles.
+Of each: seconds, interactions a second of wall-clock time and the nanoseconds of CPU that each
+costs, and the largest resident memory; medians of the runs, after one that is not counted and
+compiles. From the rates of the large markets start-up is taken off (that of the same command on a
+market of one interaction); whole processes count as a whole.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ import bare
 
 from marketeval.core.log import EventLog
 from marketeval.experiments.engines import play_all
+from marketeval.experiments.scenario import read_tree
 from speed import market
 
 MILLION = 1_000_000
-PAPER = ("run", "late-entry-qwen3", "--seeds", "1-10000", "--keep", "metrics")
+PAPER_METRICS = ("MarketShare", "HHI", "Retention(m=10)")
 
 
 def scenario(folder: Path, users: int, per_step: int, steps: int) -> str:
@@ -45,6 +47,14 @@ def scenario(folder: Path, users: int, per_step: int, steps: int) -> str:
         "seeds": 1,
     }
     path = folder / f"minimal-{users}-{per_step}-{steps}.yaml"
+    path.write_text(json.dumps(tree), "utf-8")
+    return str(path)
+
+
+def paper(folder: Path) -> str:
+    """The paper's first late entry and its control, with shares, HHI and retention alone."""
+    tree = {**read_tree("late-entry-qwen3"), "metrics": list(PAPER_METRICS), "seeds": "1-10000"}
+    path = folder / "late-entry.yaml"
     path.write_text(json.dumps(tree), "utf-8")
     return str(path)
 
@@ -110,7 +120,7 @@ def main() -> None:
         told(
             "late entry and control, 10,000 seeds",
             20 * MILLION,
-            medians(command, PAPER, folder),
+            medians(command, ("run", paper(folder), "--keep", "metrics", "--no-report"), folder),
             nothing,
         )
         # Now, since the memory of a command counts from that of the process that starts it.
