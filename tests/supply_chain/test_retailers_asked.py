@@ -61,7 +61,7 @@ def played(tmp_path_factory: pytest.TempPathFactory):
     folder = tmp_path_factory.mktemp("asked")
     with FakeEndpoint(reply=reply, faults=silence) as fake:
         seats = "".join(
-            f'  {name}: {{agent: "{fake.agent}", options: {{timeout_s: 0.3, '
+            f'  {name}: {{agent: "{fake.agent}", options: {{timeout_s: 0.3, max_tokens: 5000, '
             f"system: You are {name}.}}}}\n"
             for name in SAYS
         )
