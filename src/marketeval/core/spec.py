@@ -54,7 +54,7 @@ def fields_at(model: type[BaseModel], where: Sequence[str | int]) -> list[str]:
 
 def models_in(annotation: Any) -> list[type[BaseModel]]:  # any: a type expression
     """The models that a type expression speaks of, in its containers too."""
-    return [one for one in _leaves(annotation) if isinstance(one, type) and _is_model(one)]
+    return [one for one in _leaves(annotation) if _is_model(one)]
 
 
 def _one_line(error: ValidationError, model: type[BaseModel], tree: Any) -> str:

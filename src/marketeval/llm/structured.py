@@ -33,7 +33,6 @@ T = TypeVar("T")
 Rung = Literal["schema", "json", "prompt"]
 RUNGS: Sequence[Rung] = ("schema", "json", "prompt")
 NUDGES = 2
-NO_JSON = "no JSON value in the answer"
 SENT_BACK = 400  # characters of an answer that was cut off: room is what it had too little of
 
 
@@ -171,6 +170,8 @@ def bounded(
     Never fewer items than the schema itself wants. What endpoints do not enforce is a hint: an
     answer is read by its type, which knows no such bounds.
     """
+    if max_length is None and max_items is None:
+        return dict(schema)
 
     def tighten(node: Any) -> Any:  # any: a JSON schema is a tree of anything
         if isinstance(node, list):
@@ -227,7 +228,7 @@ def read_json(text: str, *, cut_off: bool = False) -> Any:  # any: what JSON hol
         except ValueError:
             if cut_off:
                 break
-    raise ValueError("no whole JSON value in the answer" if cut_off else NO_JSON)
+    raise ValueError(f"no {'whole ' if cut_off else ''}JSON value in the answer")
 
 
 async def _on(

@@ -114,7 +114,7 @@ class Seat:
 
     def _form(self, request: Request) -> Form:
         asked = self.harness.config
-        if not isinstance(asked, SeatHarnessConfig) or not (asked.max_length or asked.max_items):
+        if not isinstance(asked, SeatHarnessConfig):
             return form_of(request)
         return bounded(form_of(request), max_length=asked.max_length, max_items=asked.max_items)
 
