@@ -12,12 +12,11 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
-LANES = 8  # numbers that one line of memory holds
-_HALF = 4  # what most machines divide at once
+LANES = 8  # numbers that one line of memory holds; a machine that has less works in parts
 
 _INT32, _INT64 = ir.IntType(32), ir.IntType(64)
-_FLOATS = ir.VectorType(ir.DoubleType(), _HALF)
-_INTEGERS = ir.VectorType(_INT64, _HALF)
+_FLOATS = ir.VectorType(ir.DoubleType(), LANES)
+_INTEGERS = ir.VectorType(_INT64, LANES)
 
 
 # any: numba's types and contexts and the compiler's values have no types of their own
@@ -42,36 +41,24 @@ def set_and_divide(typing: Any, values: Any, at: Any, lane: Any, value: Any) -> 
 def _set_and_divide(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     array, at, lane, value = arguments
     data = context.make_array(signature.args[0])(context, builder, array).data
-    start = builder.gep(data, [at])
-    places = [
-        builder.bitcast(builder.gep(start, [_INT64(first)]), _FLOATS.as_pointer())
-        for first in range(0, LANES, _HALF)
-    ]
-    lanes, wanted = _everywhere(builder, lane, _INTEGERS), _everywhere(builder, value, _FLOATS)
-    halves = []
-    for number, place in enumerate(places):
-        here = ir.Constant(_INTEGERS, [number * _HALF + offset for offset in range(_HALF)])
-        is_it = builder.icmp_unsigned("==", lanes, here)
-        halves.append(builder.select(is_it, wanted, builder.load(place, align=8)))
+    place = builder.bitcast(builder.gep(data, [at]), _FLOATS.as_pointer())
+    here = ir.Constant(_INTEGERS, list(range(LANES)))
+    is_it = builder.icmp_unsigned("==", _everywhere(builder, lane, _INTEGERS), here)
+    wanted = _everywhere(builder, value, _FLOATS)
+    all_ = builder.select(is_it, wanted, builder.load(place, align=8))
 
-    each = [builder.extract_element(half, _INT32(n)) for half in halves for n in range(_HALF)]
-    total = each[0]
-    for one in each[1:]:
-        total = builder.fadd(total, one)
-    totals = _everywhere(builder, total, _FLOATS)
-    halves = [builder.fdiv(half, totals) for half in halves]
-    for half, place in zip(halves, places, strict=True):
-        builder.store(half, place, align=8)
+    total = builder.extract_element(all_, _INT32(0))
+    for number in range(1, LANES):
+        total = builder.fadd(total, builder.extract_element(all_, _INT32(number)))
+    all_ = builder.fdiv(all_, _everywhere(builder, total, _FLOATS))
+    builder.store(all_, place, align=8)
 
-    highest = _higher(builder, *halves)
-    for order in ([2, 3, 0, 1], [1, 0, 3, 2]):
+    highest = all_
+    for distance in (4, 2, 1):
+        order = [number ^ distance for number in range(LANES)]
         highest = _higher(builder, highest, _shuffled(builder, highest, order))
-    bits = _INT64(0)
-    for number, half in enumerate(halves):
-        equal = builder.bitcast(builder.fcmp_ordered("==", half, highest), ir.IntType(_HALF))
-        shifted = builder.shl(builder.zext(equal, _INT64), _INT64(number * _HALF))
-        bits = builder.or_(bits, shifted)
-    return bits
+    equal = builder.bitcast(builder.fcmp_ordered("==", all_, highest), ir.IntType(LANES))
+    return builder.zext(equal, _INT64)
 
 
 @_operation
@@ -93,11 +80,11 @@ def fetch(typing: Any, values: Any, at: Any) -> Any:
 
 def _everywhere(builder: Any, value: Any, type_: Any) -> Any:
     first = builder.insert_element(ir.Constant(type_, ir.Undefined), value, _INT32(0))
-    return _shuffled(builder, first, [0] * _HALF)
+    return _shuffled(builder, first, [0] * LANES)
 
 
 def _shuffled(builder: Any, values: Any, order: list[int]) -> Any:
-    places = ir.Constant(ir.VectorType(_INT32, _HALF), order)
+    places = ir.Constant(ir.VectorType(_INT32, LANES), order)
     return builder.shuffle_vector(values, values, places)
 
 

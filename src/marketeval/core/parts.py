@@ -14,6 +14,7 @@ from marketeval.core.checksum import Checksum
 from marketeval.core.columns import SEED, TURN, Column, EventKind, Given, Values, frame, storage
 from marketeval.core.compiled import kernel
 from marketeval.core.errors import EventError
+from marketeval.core.threads import each
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,9 +48,13 @@ class Part:
     def arrays(self, names: Sequence[str]) -> dict[str, Values | float]:
         """Some columns as arrays, or as the value that they have throughout."""
         if self._frame is None:
-            given = {name: self._given[name] for name in names}
-            return {name: one() if callable(one) else one for name, one in given.items()}
+            made = each(self._array, names) if self.rows >= SOON else map(self._array, names)
+            return dict(zip(names, made, strict=True))
         return {name: as_array(self._frame[name]) for name in names}
+
+    def _array(self, name: str) -> Values | float:
+        given = self._given[name]
+        return given() if callable(given) else given
 
     def slice(self, start: int, stop: int) -> Part:
         """The rows from `start` to `stop`."""

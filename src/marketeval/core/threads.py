@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import TypeVar
 
 Work = TypeVar("Work")
@@ -38,9 +40,20 @@ def limited(threads: int) -> Iterator[None]:
 
 
 def each(function: Callable[[Work], Result], work: Sequence[Work]) -> Iterable[Result]:
-    """`function` of each piece of work, in the order of the work, on `kernel_threads()` threads."""
+    """`function` of each piece of work, in the order of the work, on `kernel_threads()` threads.
+
+    Work that asks for more of it does that by itself.
+    """
     threads = min(kernel_threads(), len(work))
-    if threads <= 1:
+    if threads <= 1 or getattr(_HERE, "works", False):
         return [function(one) for one in work]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(function, work))
+    return list(_pool(threads).map(function, work))
+
+
+_HERE = threading.local()
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Threads that stay: to start some takes as long as a small episode."""
+    return ThreadPoolExecutor(threads, initializer=lambda: setattr(_HERE, "works", True))

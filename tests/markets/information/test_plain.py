@@ -70,14 +70,21 @@ def rows_of(log: EventLog, kind: str) -> pl.DataFrame:
     return log.scan(kind).collect()
 
 
-@given(world=plain_worlds(), block=st.sampled_from([1, 3, 13]), at_once=st.sampled_from([7, 10**6]))
+@given(
+    world=plain_worlds(),
+    block=st.sampled_from([1, 3, 13]),
+    at_once=st.sampled_from([7, 10**6]),
+    threads=st.sampled_from([1, 3]),
+)
 @settings(max_examples=60, deadline=None)
 def test_a_plain_market_in_blocks_is_the_general_one_in_log_and_state(
-    world: World, block: int, at_once: int
+    world: World, block: int, at_once: int, threads: int
 ) -> None:
     assert compiled_market(world).plan is not None
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, limited(threads):
         patch.setattr(plain, "BLOCK", block)
+        patch.setattr(plain, "FEWEST", 1)
+        patch.setattr(plain, "PIECE", 20)
         patch.setattr(plain, "AT_ONCE", at_once)
         assert_same(world, 5)
 

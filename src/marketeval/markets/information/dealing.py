@@ -30,31 +30,36 @@ class Dealt(NamedTuple):
 
 
 @kernel
-def deal_block(
-    code: np.uint64, step: int, users: int, shift: np.uint32, replacement: bool,
-    who: NDArray[np.int32], places: Codes, begins: Integers,
+def deal_users(
+    code: np.uint64, begin: int, end: int, since: int, users: int, shift: np.uint32,
+    replacement: bool, who: NDArray[np.int32], places: Codes, begins: Integers,
 ) -> None:  # fmt: skip
-    """Draw the users of one step of one episode, and sort their slots by blocks of users."""
-    count = who.size
-    if replacement:
+    """Draw the users of steps `begin` to `end` of one episode, and sort their slots by blocks."""
+    order = np.arange(0 if replacement else users)
+    at = np.empty(begins.shape[1], np.int64)
+    for step in range(begin, end):
+        drawn, here = who[step], begins[step]
+        count = drawn.size
+        if replacement:
+            for place in range(count):
+                drawn[place] = int(draw_uniform(code, since + step, place) * users)
+        else:
+            for place in range(users):
+                order[place] = place
+            draw_order(code, since + step, order, count)
+            for place in range(count):
+                drawn[place] = order[place]
+        here[:] = 0
         for place in range(count):
-            who[place] = int(draw_uniform(code, step, place) * users)
-    else:
-        order = np.arange(users)
-        draw_order(code, step, order, count)
+            here[np.uint64(np.uint32(drawn[place]) >> shift) + np.uint64(1)] += 1
+        for block in range(here.size - 1):
+            here[block + 1] += here[block]
+        at[:] = here
         for place in range(count):
-            who[place] = order[place]
-    begins[:] = 0
-    for place in range(count):
-        begins[np.uint64(np.uint32(who[place]) >> shift) + np.uint64(1)] += 1
-    for block in range(begins.size - 1):
-        begins[block + 1] += begins[block]
-    at = begins.copy()
-    for place in range(count):
-        mine = np.uint64(np.uint32(who[place]) >> shift)
-        to = np.uint64(at[mine])
-        at[mine] += 1
-        places[to] = (np.uint64(place) << HALF) | np.uint64(who[place])
+            mine = np.uint64(np.uint32(drawn[place]) >> shift)
+            to = np.uint64(at[mine])
+            at[mine] += 1
+            places[step, to] = (np.uint64(place) << HALF) | np.uint64(drawn[place])
 
 
 @kernel

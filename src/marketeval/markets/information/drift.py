@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from marketeval.core.compiled import inline, kernel
 from marketeval.core.lanes import LANES, fetch, set_and_divide
-from marketeval.core.streams import draw_uniform
+from marketeval.core.streams import draw_bits, draw_uniform
 from marketeval.markets.information.dealing import HALF, LOW, Dealt
 
 Floats = NDArray[np.float64]
@@ -27,16 +27,19 @@ Places = NDArray[np.uint32]
 Truths = NDArray[np.bool_]
 Notes = NDArray[np.uint16]
 
-AT_A_TIME = 256  # interactions whose draws are made together
+AT_A_TIME = 512  # interactions whose draws are made together
+AHEAD = 24  # interactions before which the state of a user is fetched
 EXPLORED, RIGHT = 14, 15  # bits of what is noted of an interaction, above those of the agent
 MASK = (1 << EXPLORED) - 1
+_TOP = np.uint64(63)
 
 
 class Rule(NamedTuple):
     """What decides in these steps; `columns` are the agents in the market, ties first.
 
-    By agent, of shape (width,): `rate` of success and whether answers are `fixed`; what a wrong
-    and a right answer teach (rate of learning times signal) and are worth, of shape (2, width).
+    By agent, of shape (width,): numbers below `passes` (rate of success times 2**53) are right
+    answers, and whether these are `fixed`; what a wrong and a right answer teach (rate of learning
+    times signal) and are worth, of shape (2, width).
     Where the width is LANES, `first_of` has the agent that comes first among those of a set (bits).
     """
 
@@ -44,7 +47,7 @@ class Rule(NamedTuple):
     floor: float
     mood_rate: float
     columns: Places
-    rate: Floats
+    passes: Codes
     fixed: Truths
     teaches: Floats
     worth: Floats
@@ -63,9 +66,9 @@ class Draws(NamedTuple):
 
 
 class Some(NamedTuple):
-    """Some interactions, in the order of the log: so many first places of arrays.
+    """Some interactions, in the order they are dealt: so many first places of arrays.
 
-    `line` is the place in the log, `held` whom each user held to be best when its agent was chosen;
+    `noted` is where each is noted, `held` whom its user held to be best when its agent was chosen;
     `code` is work space, and at the end what is noted.
     """
 
@@ -73,12 +76,23 @@ class Some(NamedTuple):
     slot: Places
     row: Places
     episode: Places
-    line: Integers
+    noted: Integers
     held: Notes
     agent: Notes
     explored: Truths
     u: Floats
     code: Codes
+
+
+class Explorers(NamedTuple):
+    """Work space for those of some interactions that explore: which they are, their step and
+    slot, their highest number so far, and the agent whose it is."""
+
+    which: Places
+    step: Integers
+    slot: Integers
+    highest: Floats
+    picked: Codes
 
 
 @kernel
@@ -91,67 +105,87 @@ def live(
     `best` has whom each user of the state holds to be best. `together`: all choices of a step come
     before what is learned in it; otherwise each user's next choice comes after. `episode_of` names
     the episode of each row of the state (empty if there is one); `question` is empty where no
-    answer is fixed. `note`: agent + 2**EXPLORED if explored + 2**RIGHT if right.
+    answer is fixed. `note`: agent + 2**EXPLORED if explored + 2**RIGHT if right, of one episode
+    step by step in the order dealt (two blocks never write side by side), else as in the log.
     """
     _, steps, per_step = note.shape
-    most = AT_A_TIME
-    if together:
-        for step in range(steps):
-            most = max(most, dealt.begins[step, block + 1] - dealt.begins[step, block])
-    when, line = np.empty(most, np.int64), np.empty(most, np.int64)
-    slot, row = np.empty(most, np.uint32), np.empty(most, np.uint32)
-    episode, held = np.zeros(most, np.uint32), np.empty(most, np.uint16)
-    agent, explored = np.empty(most, np.uint16), np.empty(most, np.bool_)
-    u, code = np.empty(most), np.empty(most, np.uint64)
-    its_step, its_slot = np.empty(most, np.int64), np.empty(most, np.int64)
-    who, highest, picked = np.empty(most, np.uint32), np.empty(most), np.empty(most, np.uint16)
     lone, flat, width = episode_of.size == 0, first.reshape(-1), np.uint64(first.shape[1])
-    noted, asked = note.reshape(-1), question.reshape(-1)
-    some = Some(when, slot, row, episode, line, held, agent, explored, u, code)
+    out, some, explorers = note.reshape(-1), *_room(AT_A_TIME)
+    slot, row, when, noted = some.slot, some.row, some.step, some.noted
+    episode, held, code = some.episode, some.held, some.code
+    longest = 0
+    for step in range(steps):
+        longest = max(longest, dealt.begins[step, block + 1] - dealt.begins[step, block])
+    before = np.empty(longest if together else 0, np.uint16)
 
     step, begin = 0, dealt.begins[0, block]
     while step < steps:
-        # The next interactions, of several steps if these are short.
-        count, fresh = 0, 0
-        while step < steps and count < most:
-            more = dealt.begins[step, block + 1] - begin
-            if together and count and count + more > AT_A_TIME:
-                break  # a step is not divided
-            more = min(more, most - count)
+        # The next interactions, of several steps if these are short. A step that is too long is
+        # taken in turns, and chosen in as it began.
+        count, fresh, taken = 0, 0, -1
+        while step < steps and count < AT_A_TIME and taken < 0:
+            opens, ends = dealt.begins[step, block], dealt.begins[step, block + 1]
+            if together and count and count + ends - opens > AT_A_TIME:
+                break
+            if together and ends - opens > AT_A_TIME:
+                taken = begin - opens
+                for place in range(ends - opens if taken == 0 else 0):
+                    before[place] = best[dealt.place[step, opens + place] & LOW]
+            more = min(ends - begin, AT_A_TIME - count)
+            its = dealt.place[step]
+            for place in range(more):  # places are never below 0: unsigned, they need no check
+                dealt_, to = its[np.uint64(begin + place)], np.uint64(count + place)
+                slot[to], row[to] = dealt_ >> HALF, dealt_ & LOW
             for place in range(more):
-                dealt_ = dealt.place[step, begin + place]
-                slot[count + place], row[count + place] = dealt_ >> HALF, dealt_ & LOW
-                when[count + place] = since + step
-                line[count + place] = step * per_step + slot[count + place]
+                when[np.uint64(count + place)] = since + step
+                noted[np.uint64(count + place)] = step * per_step + begin + place
             fresh = more if together and count == 0 else fresh
             count, begin = count + more, begin + more
-            if begin == dealt.begins[step, block + 1]:
+            if begin == ends:
                 step += 1
                 begin = dealt.begins[step, block] if step < steps else 0
         if not lone:
             for place in range(count):
                 episode[place] = episode_of[np.uint64(row[place])]
             for place in range(count):
-                line[place] += np.int64(episode[place]) * steps * per_step
+                before_it = np.int64(episode[place]) * steps + when[place] - since
+                noted[place] = before_it * per_step + np.int64(slot[place])
         for place in range(count):
-            mine = np.uint64(row[place])
-            held[place] = best[mine]
-            fetch(flat, mine * width)
-        _choose(rule, draws, lone, some, count, who, its_step, its_slot, highest, picked)
-        _answer(rule, draws, some, count, asked)
-        _learn(rule, draws, together, some, count, fresh, first, best, asked)
+            held[place] = best[np.uint64(row[place])]
+        for place in range(count if taken >= 0 else 0):
+            held[place] = before[taken + place]
+        for place in range(min(count, AHEAD)):
+            fetch(flat, np.uint64(row[place]) * width)
+        _choose(rule, draws, lone, some, count, explorers)
+        _answer(rule, draws, some, count, since, question)
+        _learn(rule, draws, together, some, count, fresh, first, best, since, question)
         for place in range(count):
-            noted[np.uint64(line[place])] = code[place]
+            out[np.uint64(noted[place])] = code[place]
+
+
+@inline
+def _room(most: int) -> tuple[Some, Explorers]:
+    some = Some(
+        np.empty(most, np.int64), np.empty(most, np.uint32), np.empty(most, np.uint32),
+        np.zeros(most, np.uint32), np.empty(most, np.int64), np.empty(most, np.uint16),
+        np.empty(most, np.uint16), np.empty(most, np.bool_), np.empty(most),
+        np.empty(most, np.uint64),
+    )  # fmt: skip
+    explorers = Explorers(
+        np.empty(most, np.uint32), np.empty(most, np.int64), np.empty(most, np.int64),
+        np.empty(most), np.empty(most, np.uint64),
+    )  # fmt: skip
+    return some, explorers
 
 
 @inline
 def _choose(
-    rule: Rule, draws: Draws, lone: bool, some: Some, count: int, who: Places, when: Integers,
-    key: Integers, highest: Floats, picked: Notes,
-) -> None:  # fmt: skip
+    rule: Rule, draws: Draws, lone: bool, some: Some, count: int, explorers: Explorers
+) -> None:
     """Each asks whom it holds to be best, or, to explore, the agent with the highest number."""
     step, slot, episode, agent, u = some.step, some.slot, some.episode, some.agent, some.u
     code, explored, held, choice = some.code, some.explored, some.held, draws.choice
+    which, when, key, highest, picked = explorers
     if lone:
         for place in range(count):
             u[place] = draw_uniform(draws.explore[0], step[place], slot[place])
@@ -165,106 +199,162 @@ def _choose(
         explored[place] = u[place] < rule.epsilon
         agent[place] = held[place]
     for place in range(count):
-        who[exploring] = place
+        which[exploring] = place
         exploring += explored[place]
     for place in range(exploring):
-        key[place], when[place] = slot[np.uint64(who[place])], step[np.uint64(who[place])]
+        key[place], when[place] = slot[np.uint64(which[place])], step[np.uint64(which[place])]
         highest[place] = -1.0
     for column in rule.columns:
         one = np.uint64(column)
         if lone:
+            its = choice[0, one]
             for place in range(exploring):
-                u[place] = draw_uniform(choice[0, one], when[place], key[place])
+                number = draw_uniform(its, when[place], key[place])
+                higher = number > highest[place]
+                highest[place] = number if higher else highest[place]
+                picked[place] = one if higher else picked[place]
         else:
             for place in range(exploring):
-                code[place] = choice[np.uint64(episode[np.uint64(who[place])]), one]
+                code[place] = choice[np.uint64(episode[np.uint64(which[place])]), one]
             for place in range(exploring):
-                u[place] = draw_uniform(code[place], when[place], key[place])
-        for place in range(exploring):
-            higher = u[place] > highest[place]
-            highest[place] = u[place] if higher else highest[place]
-            picked[place] = column if higher else picked[place]
+                number = draw_uniform(code[place], when[place], key[place])
+                higher = number > highest[place]
+                highest[place] = number if higher else highest[place]
+                picked[place] = one if higher else picked[place]
     for place in range(exploring):
-        agent[np.uint64(who[place])] = picked[place]
+        agent[np.uint64(which[place])] = picked[place]
 
 
 @inline
-def _answer(rule: Rule, draws: Draws, some: Some, count: int, asked: NDArray[np.int32]) -> None:
-    """The draw that decides whether each answer is right."""
-    step, slot, episode, line = some.step, some.slot, some.episode, some.line
-    agent, u, code = some.agent, some.u, some.code
+def _answer(
+    rule: Rule, draws: Draws, some: Some, count: int, since: int, question: NDArray[np.int32]
+) -> None:
+    """The number, in `code`, that decides whether each answer is right."""
+    step, slot, episode = some.step, some.slot, some.episode
+    agent, code = some.agent, some.code
     for place in range(count):
         code[place] = draws.outcome[np.uint64(episode[place]), np.uint64(agent[place])]
     for place in range(count):
-        u[place] = draw_uniform(code[place], step[place], slot[place])
-    if asked.size == 0:
+        code[place] = _number(code[place], step[place], slot[place])
+    if question.size == 0:
         return
     for place in range(count):
         one = np.uint64(agent[place])
         if rule.fixed[one]:
-            which = asked[np.uint64(line[place])]
-            u[place] = draw_uniform(draws.knows[np.uint64(episode[place]), one], 0, which)
+            which = question[episode[place], step[place] - since, slot[place]]
+            code[place] = _number(draws.knows[np.uint64(episode[place]), one], 0, which)
+
+
+@inline
+def _number(code: np.uint64, step: int, index: int) -> np.uint64:
+    """As `draw_uniform`, times 2**53: a whole number."""
+    return draw_bits(code, np.uint64(step), np.uint64(index)) >> np.uint64(11)
 
 
 @inline
 def _learn(
     rule: Rule, draws: Draws, together: bool, some: Some, count: int, fresh: int, first: Floats,
-    best: Notes, asked: NDArray[np.int32],
+    best: Notes, since: int, question: NDArray[np.int32],
 ) -> None:  # fmt: skip
     """What was right draws the user nearer, what was wrong drives them away.
 
     The `fresh` first interactions chose by what their users hold even now.
     """
-    rate, teaches, floor, first_of = rule.rate, rule.teaches, rule.floor, rule.first_of
-    row, agent, explored, held = some.row, some.agent, some.explored, some.held
-    u, code, columns, step = some.u, some.code, rule.columns, some.step
-    flat, width = first.reshape(-1), np.uint64(first.shape[1])
-    chosen = fresh
-    for place in range(count):
-        if place == chosen:
-            chosen += 1
-            while together and chosen < count and step[chosen] == step[place]:
-                chosen += 1
-            for other in range(place, chosen):
-                asker = np.uint64(row[other])
-                if best[asker] != held[other] and not explored[other]:
-                    # The same user came a moment ago, and has changed its mind since.
-                    one, own = np.uint64(best[asker]), np.uint64(some.episode[other])
-                    agent[other] = one
-                    if rule.fixed[one]:
-                        which = asked[np.uint64(some.line[other])]
-                        u[other] = draw_uniform(draws.knows[own, one], 0, which)
-                    else:
-                        its = draws.outcome[own, one]
-                        u[other] = draw_uniform(its, step[other], some.slot[other])
-        mine, one = np.uint64(row[place]), np.uint64(agent[place])
-        right = np.uint64(u[place] < rate[one])
-        start = mine * width
-        value = flat[start + one] + teaches[right, one]
-        value = value if value > floor else floor
-        if width == LANES:
-            highest = set_and_divide(flat, start, one, value)
-            best[mine] = first_of[highest]
-            worthless = highest == 0
+    step, begin, end = some.step, 0, fresh
+    while begin < count:
+        if end == begin:
+            end += 1
+            while together and end < count and step[end] == step[begin]:
+                end += 1
+            _choose_again(rule, draws, some, begin, end, best, since, question)
+        if first.shape[1] == LANES:
+            _learn_in_lanes(rule, some, begin, end, count, first, best)
         else:
-            flat[start + one] = value
-            total = 0.0
+            _learn_at_length(rule, some, begin, end, first, best)
+        begin = end
+
+
+@inline
+def _choose_again(
+    rule: Rule, draws: Draws, some: Some, begin: int, end: int, best: Notes, since: int,
+    question: NDArray[np.int32],
+) -> None:  # fmt: skip
+    """Let those whose user came a moment ago, and has changed its mind since, ask another."""
+    for place in range(begin, end):
+        asker = np.uint64(some.row[place])
+        if best[asker] != some.held[place] and not some.explored[place]:
+            one, own = np.uint64(best[asker]), np.uint64(some.episode[place])
+            some.agent[place] = one
+            if rule.fixed[one]:
+                which = question[own, some.step[place] - since, some.slot[place]]
+                some.code[place] = _number(draws.knows[own, one], 0, which)
+            else:
+                its = draws.outcome[own, one]
+                some.code[place] = _number(its, some.step[place], some.slot[place])
+
+
+@inline
+def _learn_in_lanes(
+    rule: Rule, some: Some, begin: int, end: int, count: int, first: Floats, best: Notes
+) -> None:
+    row, agent, explored, code = some.row, some.agent, some.explored, some.code
+    passes, floor, first_of = rule.passes, rule.floor, rule.first_of
+    flat, teaches, width = first.reshape(-1), rule.teaches.reshape(-1), np.uint64(LANES)
+    last = np.uint64(count - 1)
+    for at in range(begin, end):
+        place = np.uint64(at)
+        ahead = min(place + np.uint64(AHEAD), last)
+        fetch(flat, np.uint64(row[ahead]) * width)
+        mine, one = np.uint64(row[place]), np.uint64(agent[place])
+        right = (code[place] - passes[one]) >> _TOP  # whether below; a branch would be a guess
+        value = flat[mine * width + one] + teaches[right * width + one]
+        value = value if value > floor else floor
+        highest = set_and_divide(flat, mine * width, one, value)
+        best[mine] = first_of[highest]
+        if highest == 0:
+            _forget(rule, first, best, mine)
+        code[place] = one | (np.uint64(explored[place]) << EXPLORED) | (right << RIGHT)
+
+
+@inline
+def _learn_at_length(
+    rule: Rule, some: Some, begin: int, end: int, first: Floats, best: Notes
+) -> None:
+    for place in range(begin, end):
+        mine, one = np.uint64(some.row[place]), np.uint64(some.agent[place])
+        right = (some.code[place] - rule.passes[one]) >> _TOP
+        first[mine, one] = max(rule.floor, first[mine, one] + rule.teaches[right, one])
+        total = 0.0
+        for lane in range(0, first.shape[1], LANES):
+            for offset in range(LANES):
+                total += first[mine, lane + offset]
+        if total == 0.0:
+            _forget(rule, first, best, mine)
+        else:
             for lane in range(0, first.shape[1], LANES):
                 for offset in range(LANES):
-                    total += first[mine, lane + offset]
-            worthless = total == 0.0
-            if not worthless:
-                for lane in range(0, first.shape[1], LANES):
-                    for offset in range(LANES):
-                        first[mine, lane + offset] = first[mine, lane + offset] / total
-            best[mine] = _best(first[mine], columns)
-        if worthless:  # nobody is worth anything: all are alike again
-            for lane in range(first.shape[1]):
-                first[mine, lane] = 0.0
-            for column in columns:
-                first[mine, np.uint64(column)] = 1.0 / columns.size
-            best[mine] = columns[0]
-        code[place] = one | (np.uint64(explored[place]) << EXPLORED) | (right << RIGHT)
+                    first[mine, lane + offset] = first[mine, lane + offset] / total
+            best[mine] = _best(first[mine], rule.columns)
+        explored = np.uint64(some.explored[place])
+        some.code[place] = one | (explored << EXPLORED) | (right << RIGHT)
+
+
+@inline
+def _forget(rule: Rule, first: Floats, best: Notes, mine: np.uint64) -> None:
+    """Nobody is worth anything to a user: all are alike again."""
+    for lane in range(first.shape[1]):
+        first[mine, lane] = 0.0
+    for column in rule.columns:
+        first[mine, np.uint64(column)] = 1.0 / rule.columns.size
+    best[mine] = rule.columns[0]
+
+
+@kernel
+def in_order(places: Codes, dealt: Notes, out: Notes, begin: int, end: int) -> None:
+    """Bring what was noted of some steps of one episode from the order dealt into that of slots."""
+    for step in range(begin, end):
+        for place in range(places.shape[1]):
+            out[step, places[step, place] >> HALF] = dealt[step, place]
 
 
 @inline

@@ -22,7 +22,7 @@ from marketeval.choice.rules import EPSILON_GREEDY
 from marketeval.choice.utility import utility
 from marketeval.core.lanes import LANES
 from marketeval.core.streams import Names
-from marketeval.core.threads import each
+from marketeval.core.threads import each, kernel_threads
 from marketeval.events.information import UNGRADED
 from marketeval.markets.information import dealing, drift
 from marketeval.markets.information.market import InformationMarket
@@ -34,8 +34,11 @@ Notes = NDArray[np.uint16]
 Numbers = NDArray[np.int32]
 
 BLOCK = 13  # users whose state is in reach at once, as a power of two
+FEWEST = 9  # users worth a block of their own, as a power of two
+SHARES = 8  # blocks for each thread, so that none waits long for the last
 AT_ONCE = 1 << 21  # interactions whose notes lie in memory at once
 STATES = 1 << 17  # rows of the state of episodes that are played side by side
+PIECE = 1 << 16  # interactions that one thread draws or sorts at a time
 EPISODES = 1 << 16  # episodes that are played side by side
 MOST_AGENTS = drift.MASK
 MOST_TAUGHT = 1e100  # so that no sum of preferences is infinite
@@ -193,17 +196,31 @@ def play(plan: Plan, seeds: Sequence[int], *, asked: bool, state: State) -> Iter
             dealt = _deal(plan, draws, since, users)
             questions = None
             if asked:
-                questions = np.empty(shape, np.int32)
-                flat = questions.reshape(episodes, -1)
-                dealing.ask(draws.questions, since * plan.per_step, plan.questions, flat)
+                questions = questions_of(plan, draws.questions, since * plan.per_step, shape)
             keyed = questions if questions is not None and plan.some_fixed else _NO_QUESTIONS
 
             live = partial(
                 drift.live, since, plan.together, stage.rule, draws, dealt, episode_of,
                 state.first, state.best, keyed, notes,
             )  # fmt: skip
-            each(live, range(dealt.begins.shape[1] - 1))
+            blocks = dealt.begins.shape[1] - 1
+            each(live, range(blocks))
+            if lone and blocks > 1:
+                notes = _in_order(dealt, notes)
             yield Some(stage, since, users, notes, questions)
+
+
+def questions_of(plan: Plan, codes: drift.Codes, since: int, shape: tuple[int, ...]) -> Numbers:
+    """The questions of the interactions from number `since` of each episode on."""
+    out = np.empty(shape, np.int32)
+    flat = out.reshape(shape[0], -1)
+    most = max(PIECE, 4 * plan.questions)  # who begins within a round draws all of it
+
+    def ask(begin: int, end: int) -> None:
+        dealing.ask(codes, since + begin, plan.questions, flat[:, begin:end])
+
+    _each_part(flat.shape[1], most, ask)
+    return out
 
 
 def start(plan: Plan, episodes: int) -> State:
@@ -211,7 +228,7 @@ def start(plan: Plan, episodes: int) -> State:
     rows, known = episodes * plan.users, np.zeros(plan.width)
     known[plan.there] = 1.0 / len(plan.there)
     state = State(_lines(rows, plan.width), np.empty(rows, np.uint16))
-    _each_part(state, partial(drift.fill, known, state.first))
+    _each_part(rows, 8 << BLOCK, partial(drift.fill, known, state.first))
     return state
 
 
@@ -222,9 +239,14 @@ def _lines(rows: int, width: int) -> Floats:
     return whole[ahead : ahead + rows * width].reshape(rows, width)
 
 
-def _each_part(state: State, work: Callable[[int, int], None]) -> None:
-    """Do some work from row to row of the state."""
-    edges = [*range(0, state.best.size, 1 << (BLOCK + 3)), state.best.size]
+def _each_stretch(work: Callable[[int, int], None], steps: int, count: int) -> None:
+    """Do some work from step to step, of so many interactions each."""
+    _each_part(steps, max(1, PIECE // count), work)
+
+
+def _each_part(whole: int, most: int, work: Callable[[int, int], None]) -> None:
+    """Do some work from place to place, on threads; at most so many places at a time."""
+    edges = [*range(0, whole, most), whole]
     each(lambda part: work(*part), list(itertools.pairwise(edges)))
 
 
@@ -235,15 +257,16 @@ def _deal(plan: Plan, draws: drift.Draws, since: int, users: Numbers) -> dealing
     """Who interacts, and in which block: some users of a large episode, or some episodes."""
     episodes, steps, count = users.shape
     places = np.empty((steps, episodes * count), np.uint64)
-    blocks = -(-plan.users >> BLOCK)
-    if blocks > 1:
+    shift = _block(plan.users)
+    blocks = -(-plan.users >> shift)
+    if episodes == 1 and blocks > 1:
         begins = np.empty((steps, blocks + 1), np.int64)
-        each(
-            lambda step: dealing.deal_block(
-                draws.users[0], since + step, plan.users, np.uint32(BLOCK),
-                plan.replacement, users[0, step], places[step], begins[step],
+        _each_stretch(
+            lambda begin, end: dealing.deal_users(
+                draws.users[0], begin, end, since, plan.users, np.uint32(shift),
+                plan.replacement, users[0], places, begins,
             ),
-            range(steps),
+            steps, count,
         )  # fmt: skip
     else:
         together = max(1, (1 << BLOCK) // plan.users)
@@ -259,12 +282,30 @@ def _deal(plan: Plan, draws: drift.Draws, since: int, users: Numbers) -> dealing
     return dealing.Dealt(places, begins)
 
 
+def _block(users: int) -> int:
+    """Users of a block, as a power of two: enough blocks for all threads, if users are enough."""
+    threads = kernel_threads()
+    wanted = users // (SHARES * threads) if threads > 1 else users
+    return min(BLOCK, max(FEWEST, wanted.bit_length() - 1))
+
+
+def _in_order(dealt: dealing.Dealt, notes: Notes) -> Notes:
+    """What was noted of one episode, from the order dealt into that of the log."""
+    out = np.empty_like(notes)
+    _each_stretch(
+        lambda begin, end: drift.in_order(dealt.place, notes[0], out[0], begin, end),
+        *notes.shape[1:],
+    )
+    return out
+
+
 def _move(state: State, stage: Stage) -> None:
     """Let agents enter and leave."""
     for enters, agent, others in stage.moves:
         (drift.enter if enters else drift.leave)(state.first, agent, others)
     state.columns = stage.rule.columns
-    _each_part(state, partial(drift.judge, state.first, state.columns, state.best))
+    judged = partial(drift.judge, state.first, state.columns, state.best)
+    _each_part(state.best.size, 8 << BLOCK, judged)
 
 
 def _is_simple(character: Floats) -> bool:
@@ -349,7 +390,7 @@ def _stage(
         floor=float(character[c.FLOOR]),
         mood_rate=float(character[c.MOOD_RATE]),
         columns=columns,
-        rate=rate,
+        passes=np.ceil(rate * 2.0**53).astype(np.uint64),
         fixed=fixed,
         teaches=character[c.RATE] * signals,
         worth=worth,

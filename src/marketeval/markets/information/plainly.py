@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from marketeval.core.log import EventLog
 from marketeval.core.streams import Streams
 from marketeval.events.information import OK, UNGRADED
-from marketeval.markets.information import dealing, drift, plain
+from marketeval.markets.information import drift, plain
 from marketeval.markets.information.facts import as_event, introduce
 from marketeval.markets.information.market import InformationMarket
 from marketeval.markets.information.plain import Plan, Some, State
@@ -196,10 +196,8 @@ def _columns(
     def questions() -> Values:
         if all(one.questions is not None for one in played):
             return _side_by_side([one.questions for one in played if one.questions is not None])
-        out = np.empty((episodes, steps * plan.per_step), np.int32)
         codes = plan.draws(seeds).questions
-        dealing.ask(codes, since * plan.per_step, plan.questions, out)
-        return out.ravel()
+        return plain.questions_of(plan, codes, since * plan.per_step, shape).ravel()
 
     def by_step(values: Values) -> Callable[[], Values] | float:
         if episodes * steps == 1:
