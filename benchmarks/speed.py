@@ -2,19 +2,22 @@
 
     python benchmarks/speed.py [--peers PYTHON] [--runs 5]
 
-All run in turn, so that they meet the same machine; CPU seconds, medians of the runs; start-up and
-compilation are left out. Both sides keep their log in memory. PYTHON belongs to an environment of
-its own with mesa, agentpy, mesa-frames and marketplace-eval; what it lacks is left out.
+All run in turn, so that they meet the same machine; medians of the runs by the clock, and of CPU;
+start-up and compilation are left out. Both sides keep a log in memory with the columns of `LOGGED`.
+This package may use every core, as do those of its peers that can (mesa-frames); a line tells what
+it does on one thread. PYTHON belongs to an environment of its own with mesa, agentpy, mesa-frames
+and marketplace-eval; what it lacks is left out.
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import bare
@@ -26,7 +29,10 @@ from marketeval.experiments.engines import play_all, playable
 from marketeval.experiments.scenario import check
 
 HERE = Path(__file__).parent / "peers"
-SIZES = ((1_000, 1_000, 500), (100_000, 100_000, 10))
+LOGGED = ("seed", "step", "user", "question", "agent", "score", "explored")
+OURS = "marketeval"
+Spent = tuple[float, float]  # seconds by the clock, and of CPU
+SIZES = ((1_000, 1_000, 1_000), (100_000, 100_000, 20))
 
 
 def market(users: int, per_step: int, steps: int) -> Any:
@@ -38,30 +44,39 @@ def market(users: int, per_step: int, steps: int) -> Any:
     return playable(assemble(check(tree)), "compiled")[0]
 
 
-def ours(users: int, per_step: int, steps: int, *, log: bool = True) -> Callable[[], float]:
-    """A run on one thread; its CPU seconds."""
+def ours(
+    users: int, per_step: int, steps: int, *, log: bool = True, threads: int = 0
+) -> Callable[[], Spent]:
+    """A run on so many threads; 0 = all cores."""
     played = market(users, per_step, steps)
 
-    def run() -> float:
+    def run() -> Spent:
         kept = EventLog(played.events, hashed=False)
-        with limited(1):
-            start = time.process_time()
+        with limited(threads):
+            start, cpu = time.perf_counter(), time.process_time()
             play_all(played, {}, [1], kept)
-            if log:
-                for part in kept._parts["interaction"]:
-                    part.arrays([column.name for column in part.columns])
-            return time.process_time() - start
+            rows = list(kept.batches("interaction", LOGGED)) if log else []
+            spent = time.perf_counter() - start, time.process_time() - cpu
+        assert not log or sum(len(one["user"]) for one in rows) == per_step * steps
+        return spent
 
     return run
 
 
-def peer(python: str, script: str, *words: object) -> Callable[[], float]:
-    """A run in another environment, which prints its CPU seconds."""
+def bare_kernel(users: int, per_step: int, steps: int) -> Spent:
+    start = time.perf_counter()
+    cpu = bare.seconds(users, per_step, steps)
+    return time.perf_counter() - start, cpu
 
-    def run() -> float:
+
+def peer(python: str, script: str, *words: object) -> Callable[[], Spent]:
+    """A run in another environment, which prints its seconds by the clock and of CPU."""
+
+    def run() -> Spent:
         command = [python, str(HERE / script), *map(str, words)]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
-        return float(done.stdout.split()[-1])
+        wall, cpu = done.stdout.split()[-2:]
+        return float(wall), float(cpu)
 
     return run
 
@@ -73,38 +88,40 @@ def main() -> None:
     given = parser.parse_args()
 
     for users, per_step, steps in SIZES:
-        rows: dict[str, tuple[int, Callable[[], float]]] = {
-            "bare kernel": (steps, lambda u=users, p=per_step, s=steps: bare.seconds(u, p, s)),
-            "marketeval, no log": (steps, ours(users, per_step, steps, log=False)),
-            "marketeval, log": (steps, ours(users, per_step, steps)),
+        size = (users, per_step, steps)
+        rows: dict[str, tuple[int, Callable[[], Spent]]] = {
+            "bare kernel, no log": (steps, partial(bare_kernel, *size)),
+            "marketeval, no log, one thread": (steps, ours(*size, log=False, threads=1)),
+            "marketeval, no log": (steps, ours(*size, log=False)),
+            "marketeval, one thread": (steps, ours(*size, threads=1)),
+            OURS: (steps, ours(*size)),
         }
         if given.peers:
             few = max(1, 20_000 // per_step)
             for name in ("mesa", "agentpy"):
                 rows[name] = few, peer(given.peers, "objects.py", name, users, per_step, few)
             rows["mesa-frames"] = 10, peer(given.peers, "frames.py", users, 10)
-            if users <= 1_000:
-                words = (users, per_step, 2)
-                rows["marketplace-eval"] = 2, peer(given.peers, "reference.py", *words)
-        rates: dict[str, list[float]] = {name: [] for name in rows}
+            two = max(1, 2_000 // per_step)
+            rows["marketplace-eval"] = two, peer(given.peers, "reference.py", users, per_step, two)
+        rates: dict[str, list[tuple[float, float]]] = {name: [] for name in rows}
         for place in range(given.runs + 1):  # the first compiles and is not counted
             for name, (done, run) in rows.items():
                 try:
-                    seconds = run()
+                    spent = run()
                 except subprocess.CalledProcessError as error:
                     print(f"{name} left out: {error.stderr.strip().splitlines()[-1]}")
                     rates.pop(name, None)
                     continue
                 if place:
-                    rates[name].append(done * per_step / seconds)
+                    wall, cpu = (done * per_step / one / 1e6 for one in spent)
+                    rates[name].append((wall, cpu))
             rows = {name: row for name, row in rows.items() if name in rates}
-        print(f"{users} users, {per_step} interactions a step")
+        print(f"{users} users, {per_step} interactions a step; million a second")
+        print(f"  {'':32}{'clock':>10}{'CPU':>10}  {OURS} over it, by the clock")
         for name, values in rates.items():
-            ratios = [a / b for a, b in zip(rates["marketeval, log"], values, strict=True)]
-            print(
-                f"  {name:20}{statistics.median(values) / 1e6:10.3f} million a CPU second"
-                f"{statistics.median(ratios):10.2f} = marketeval with log over it"
-            )
+            ratios = [a[0] / b[0] for a, b in zip(rates[OURS], values, strict=True)]
+            wall, cpu = (median(column) for column in zip(*values, strict=True))
+            print(f"  {name:32}{wall:10.3f}{cpu:10.3f}{median(ratios):10.2f}", flush=True)
 
 
 if __name__ == "__main__":

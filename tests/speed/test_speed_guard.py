@@ -11,6 +11,7 @@ from types import ModuleType
 import pytest
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+CPU = 1  # of what a benchmark spends: seconds by the clock, and of CPU
 HEAVY = ("numpy", "numba", "polars", "pydantic", "altair", "openai", "rich.console")
 
 
@@ -33,22 +34,22 @@ def test_the_help_imports_nothing_heavy() -> None:
     assert done.stdout.splitlines()[-1] == ""
 
 
-def test_a_thread_plays_at_least_a_fifth_of_what_a_bare_kernel_does(
+def test_a_thread_plays_at_least_a_third_of_what_a_bare_kernel_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     speed = load("speed", monkeypatch)
     size = (1000, 1000, 50)
-    run = speed.ours(*size, log=False)
+    run = speed.ours(*size, log=False, threads=1)
     run(), speed.bare.seconds(10, 5, 10)  # compiled
-    pairs = [(run(), speed.bare.seconds(*size)) for _ in range(7)]
-    assert min(mine / bare for mine, bare in pairs) < 5
+    pairs = [(run()[CPU], speed.bare.seconds(*size)) for _ in range(7)]
+    assert min(mine / bare for mine, bare in pairs) < 3
 
 
-def test_a_log_in_memory_costs_less_than_four_times_the_market_itself(
+def test_a_log_in_memory_costs_less_than_three_times_the_market_itself(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     speed = load("speed", monkeypatch)
     size = (1000, 1000, 50)
-    alone, logged = speed.ours(*size, log=False), speed.ours(*size)
+    alone, logged = speed.ours(*size, log=False, threads=1), speed.ours(*size, threads=1)
     alone(), logged()
-    assert min(logged() / alone() for _ in range(7)) < 4
+    assert min(logged()[CPU] / alone()[CPU] for _ in range(7)) < 3

@@ -119,9 +119,10 @@ def _introduce(market: InformationMarket, log: EventLog) -> None:
 
 def _turns(market: InformationMarket) -> Integers:
     """The turn of each step's interactions: after all changes and steps so far."""
-    horizon = market.spec.horizon
-    changes = np.array([len(market.changes.get(step, ())) for step in range(horizon)])
-    return np.cumsum(changes) + np.arange(horizon)
+    changes = np.zeros(market.spec.horizon, np.int64)
+    for step, together in market.changes.items():
+        changes[step] = len(together)
+    return np.cumsum(changes) + np.arange(changes.size)
 
 
 def _tell_changes(market: InformationMarket, turns: Integers, log: EventLog) -> None:
