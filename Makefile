@@ -32,7 +32,11 @@ check: $(VENV)/installed  ## style, types, floors
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-slow: $(VENV)/live  ## the checks that take minutes
+$(VENV)/cluster: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[ray]'
+	touch $@
+
+slow: $(VENV)/live $(VENV)/cluster  ## the checks that take minutes
 	$(BIN)/python -m pytest -m slow
 
 # verifiers pins other versions than the rest: it has an environment of its own, which holds the
