@@ -71,7 +71,7 @@ $(VENV)-peers/installed:
 	$(VENV)-peers/bin/python -m pip install --quiet pandas pyyaml python-dotenv httpx matplotlib
 	touch $@
 
-bench: $(VENV)/installed $(VENV)-peers/installed  ## ratios within one run
+bench: $(VENV)/installed $(VENV)/cluster $(VENV)-peers/installed  ## ratios within one run
 	$(BIN)/python benchmarks/speed.py --peers $(VENV)-peers/bin/python
 	missed=; for one in $(filter-out benchmarks/speed.py, $(wildcard benchmarks/*.py)); do \
 		echo "$$one"; $(BIN)/python $$one || missed="$$missed $$one"; done; \
