@@ -93,7 +93,11 @@ def test_a_graph_that_is_none_is_named(edges, said):
         ("populations__gens__capacity", 0, "capacity"),
         ("populations__users__budget", -1, "budget"),
         ("populations__users__count", 0, "count"),
-        ("populations__router__choose", {"policy": "ucb"}, "did you mean 'ucb1'"),
+        (
+            "populations__router__choose",
+            {"policy": "ucb"},
+            ".router.choose: unknown policy 'ucb'; did you mean 'ucb1'",
+        ),
         ("populations__router__choose", {"policy": "ucb1", "learning": "drift"}, "valid: mean"),
         ("populations__router__choose", {"exclusive": ["rr"]}, "exclusive target of 'router'"),
         ("populations__rets__members__r", {}, "nothing to retrieve from"),

@@ -1,10 +1,10 @@
 """Every error this package raises on purpose.
 
     MarketevalError
-    ├── UsageError          the caller's mistake; the command line exits with 2
+    ├── UsageError          the caller's mistake (also a ValueError); the command line exits with 2
     │   ├── UnknownNameError    a name that is not known (also a LookupError)
-    │   ├── ScenarioError       a scenario that cannot be played (also a ValueError)
-    │   └── DataError           a table or file that is not what it should be (ValueError)
+    │   ├── ScenarioError       a scenario that cannot be played
+    │   └── DataError           a table or file that is not what it should be
     ├── EventError          a market wrote an event its schema forbids (also a ValueError)
     └── RunError            a run that failed on its way; the command line exits with 1
         ├── ReplayError         a replayed episode differs from the recorded one
@@ -24,8 +24,12 @@ class MarketevalError(Exception):
     """Root of the tree above."""
 
 
-class UsageError(MarketevalError):
-    """What the caller asked for cannot be done as asked; nothing was written."""
+class UsageError(MarketevalError, ValueError):
+    """What the caller asked for cannot be done as asked; nothing was written.
+
+    As a ValueError it may be raised by whoever checks a part of a specification: `core.spec` tells
+    it with the place of that part.
+    """
 
 
 class UnknownNameError(UsageError, LookupError):
@@ -46,11 +50,11 @@ class UnknownNameError(UsageError, LookupError):
         return BaseException.__new__, (type(self), *self.args)
 
 
-class ScenarioError(UsageError, ValueError):
+class ScenarioError(UsageError):
     """A scenario whose values cannot hold together."""
 
 
-class DataError(UsageError, ValueError):
+class DataError(UsageError):
     """A file that is missing, broken, or lacks what is needed of it."""
 
 
