@@ -77,7 +77,7 @@ def specification(picture: Picture) -> dict[str, Any]:  # any: JSON
 
 
 def _shares(facts: Facts) -> Picture | None:
-    series = facts.numbers.series(facts.share_series)
+    series = facts.details.series(facts.share_series)
     if series.is_empty():
         return None
     agents = facts.ranked
@@ -125,11 +125,11 @@ def _shares(facts: Facts) -> Picture | None:
 
 
 def _hhi(facts: Facts) -> Picture | None:
-    series = facts.numbers.series(facts.hhi_series)
+    series = facts.details.series(facts.hhi_series)
     if series.is_empty():
         return None
-    lines = [("this run", facts.numbers)]
-    lines += [(f"control: {one.name}", one.numbers) for one in facts.controls]
+    lines = [("this run", facts.details)]
+    lines += [(f"control: {one.name}", facts.series_of(one)) for one in facts.controls]
     lines = [(name, numbers) for name, numbers in lines if not _of(numbers, facts).is_empty()]
     names = [name for name, _ in lines]
     palette = [RUN, CONTROL, *COLOURS[2:5], *MORE_COLOURS][: len(names)]
@@ -248,7 +248,7 @@ def _slope(data: Rows, facts: Facts, phase: Phase, rows: list[Row]) -> Chart:
 def _retention(facts: Facts) -> Picture | None:
     data, rows = Rows(), []
     for agent in facts.ranked:
-        value = facts.numbers.pooled(facts.retention, agent.seat)
+        value = facts.details.pooled(facts.retention, agent.seat)
         if value.mean is not None:
             rows.append(point_row(agent.name, agent.name, value, PERCENT))
     if not rows:

@@ -1,7 +1,8 @@
 """What a report says about a run, gathered once for the page, the pictures and the terminal.
 
 Numbers come from the run's stored metrics where they are there, else from its log; controls are
-read the same way, so that every value can be paired by seed.
+read the same way, so that every value can be paired by seed. What the page alone shows is computed
+when the page asks for it.
 """
 
 from __future__ import annotations
@@ -94,6 +95,7 @@ class Change:
 class Control:
     """A run on the same seeds with something left out, and the paired differences to it."""
 
+    run: RunDirectory
     name: str
     title: str
     numbers: Numbers
@@ -102,7 +104,7 @@ class Control:
 
 @dataclass(frozen=True)
 class Facts:
-    """All that is told about one run."""
+    """All that is told about one run; `numbers` are those of whole phases."""
 
     run: RunDirectory
     agents: list[Agent]
@@ -154,15 +156,30 @@ class Facts:
         """HHI per window, in points."""
         return HHI(window=self.window, mode="tumbling", points=True)
 
+    @cached_property
+    def details(self) -> Numbers:
+        """What only the page tells: shares and HHI per window, retention, switching."""
+        switching = [of_phase(SwitchRate, phase) for phase in self.phases]
+        series = [self.share_series, self.hhi_series]
+        return _numbers(self.run, [*series, self.retention, *switching])
+
+    def series_of(self, control: Control) -> Numbers:
+        """Shares and HHI per window of a control."""
+        return _of_control(control.run, [self.share_series, self.hhi_series])
+
     def undefined(self) -> list[tuple[str, str, int]]:
-        """Metric, reason and number of the values that are undefined, all seeds counted."""
-        return list(
-            self.numbers.tidy.filter(pl.col("value").is_null())
+        """Metric, reason and number of the values that are undefined, all seeds counted; the
+        metrics that the scenario names come first."""
+        found = (
+            pl.concat([self.details.tidy, self.numbers.tidy])
+            .filter(pl.col("value").is_null())
             .with_columns(pl.col("note").fill_null("no reason given"))
             .group_by("metric", "note", maintain_order=True)
             .len()
-            .iter_rows()
+            .rows()
         )
+        named = [str(parse_metric(text)) for text in self.run.scenario.metrics]
+        return sorted(found, key=lambda row: [*named, row[0]].index(row[0]))
 
 
 @lru_cache(maxsize=2)
@@ -180,16 +197,9 @@ def gather(run: RunDirectory) -> Facts:
         for name, start, stop in log.scan("phase").select("name", "start", "stop").collect().rows()
         if start < horizon
     ] or [Phase("all steps", 0, horizon, named=False)]
-    window = window_width(horizon)
-    retention = _retention(run)
-    wanted: list[Metric] = [
-        MarketShare(window=window, mode="tumbling"),
-        HHI(window=window, mode="tumbling", points=True),
-        retention,
-    ]
+    wanted: list[Metric] = []
     for phase in phases:
-        wanted += [of_phase(cls, phase) for cls in PHASE_METRICS]
-        wanted += [hhi_of(phase), of_phase(SwitchRate, phase)]
+        wanted += [*(of_phase(cls, phase) for cls in PHASE_METRICS), hhi_of(phase)]
     failures = _failures(log, {agent.seat: agent.name for agent in agents})
     if failures:
         wanted.append(FailureRate())
@@ -204,8 +214,8 @@ def gather(run: RunDirectory) -> Facts:
         users=users,
         users_per_step=users_per_step,
         seeds=log.seeds(),
-        window=window,
-        retention=retention,
+        window=window_width(horizon),
+        retention=_retention(run),
         numbers=numbers,
         controls=controls,
         failures=failures,
@@ -298,32 +308,35 @@ def _failures(log: LogReader, names: dict[str, str]) -> list[tuple[str, str, int
     What happened is the status and, of missing outcomes, the reason's beginning, up to a colon
     (after the word judge, where it was the judge).
     """
-    seats = log.scan("generator").select("agent", "seat").unique("agent")
-    every = log.scan("interaction").group_by("agent").len().join(seats, on="agent").collect()
-    asked = dict(every.select("seat", "len").iter_rows())
-    reasons = log.scan("missing").select("seed", "step", "slot", "reason")
-    failed = (
-        log.scan("interaction")
-        .select("seed", "step", "slot", "agent", pl.col("status").cast(pl.String))
-        .filter(pl.col("status") != STATUSES[0])
-        .join(reasons, on=["seed", "step", "slot"], how="left")
-        .with_columns(pl.col("reason").str.extract(r"^((?:judge: )?[^:]*)").fill_null(""))
-        .group_by("agent", "status", "reason")
-        .len()
-        .join(seats, on="agent")
-        .sort("agent", "status", "reason")
-        .collect()
-    )
-    return [
-        (names[seat], f"{status}: {reason}" if reason else status, number, asked[seat])
-        for seat, status, reason, number in failed.select(
-            "seat", "status", "reason", "len"
-        ).iter_rows()
-    ] + [
-        (f"{seat} (chooses for users)", "no valid choice", lost, every_choice)
-        for seat, lost, every_choice in choices(log)
-        if lost
-    ]
+    found: list[tuple[str, str, int, int]] = []
+    rows = log.scan("interaction")
+    failing = pl.col("status") != STATUSES[0]
+    if rows.select(failing.any()).collect().item():
+        seats = log.scan("generator").select("agent", "seat").unique("agent")
+        asked = dict(rows.group_by("agent").len().collect().iter_rows())
+        reasons = log.scan("missing").select("seed", "step", "slot", "reason")
+        failed = (
+            rows.filter(failing)
+            .select("seed", "step", "slot", "agent", pl.col("status").cast(pl.String))
+            .join(reasons, on=["seed", "step", "slot"], how="left")
+            .with_columns(pl.col("reason").str.extract(r"^((?:judge: )?[^:]*)").fill_null(""))
+            .group_by("agent", "status", "reason")
+            .len()
+            .join(seats, on="agent")
+            .sort("agent", "status", "reason")
+            .collect()
+        )
+        found += [
+            (names[seat], f"{status}: {reason}" if reason else status, number, asked[agent])
+            for agent, status, reason, number, seat in failed.iter_rows()
+        ]
+    if not log.scan("missing_choice").limit(1).collect().is_empty():
+        found += [
+            (f"{seat} (chooses for users)", "no valid choice", lost, every_choice)
+            for seat, lost, every_choice in choices(log)
+            if lost
+        ]
+    return found
 
 
 def _retention(run: RunDirectory) -> Retention:
@@ -343,17 +356,24 @@ def _numbers(run: RunDirectory, wanted: Sequence[Metric]) -> Numbers:
 
 
 def _control(name: str, run: RunDirectory, numbers: Numbers, wanted: Sequence[Metric]) -> Control:
+    other = _of_control(run, wanted)
+    effect = paired_effect(numbers.tidy, other.tidy, resamples=_resamples(numbers.tidy))
+    return Control(run, name, run.manifest.title or name, other, Numbers(numbers.tidy, effect))
+
+
+def _of_control(run: RunDirectory, wanted: Sequence[Metric]) -> Numbers:
+    """None where its phases or events are others: nothing to pair."""
     try:
-        other = _numbers(run, wanted)
-    except MarketevalError:  # its phases or events are others: nothing to pair
+        return _numbers(run, wanted)
+    except MarketevalError:
         empty = pl.DataFrame(schema=TIDY)
-        other = Numbers(empty, summarise(empty))
-    pooled = [one.tidy.filter(pl.col("step").is_null()) for one in (numbers, other)]
-    effect = paired_effect(*pooled, resamples=_resamples(pooled[0]))
-    return Control(name, run.manifest.title or name, other, Numbers(numbers.tidy, effect))
+        return Numbers(empty, summarise(empty))
 
 
 def _resamples(tidy: pl.DataFrame) -> int:
-    """2000 for the bootstrap; fewer where many seeds or series would take minutes."""
+    """2000 for the bootstrap; fewer where many seeds or series would take minutes, and one where
+    one seed has no interval."""
+    if tidy["seed"].n_unique() < 2:
+        return 1
     series = max(1, tidy.select("metric", "subject", "step").n_unique())
     return max(400, min(2000, _CELLS // series, _WORK // max(tidy.height, 1)))

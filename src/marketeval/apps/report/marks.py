@@ -197,7 +197,7 @@ def series_rows(
 def seed_spread(facts: Facts) -> list[Row]:
     """From the 5th to the 95th percentile of the seeds' HHI, window by window."""
     found = (
-        facts.numbers.tidy.filter(pl.col("metric") == str(facts.hhi_series))
+        facts.details.tidy.filter(pl.col("metric") == str(facts.hhi_series))
         .group_by("step", maintain_order=True)
         .agg(low=pl.col("value").quantile(0.05), high=pl.col("value").quantile(0.95))
         .drop_nulls()

@@ -212,7 +212,7 @@ def retention_table(facts: Facts) -> Table:
     """Retention by system."""
     rows = []
     for agent in facts.ranked:
-        value = facts.numbers.pooled(facts.retention, agent.seat)
+        value = facts.details.pooled(facts.retention, agent.seat)
         rows.append([Cell(agent.name), Cell(both(value, PERCENT))])
     caption = f"{facts.retention} by system: mean over seeds, in percent."
     return Table("retention", caption, ["System", ">Retention %"], rows)
