@@ -77,6 +77,7 @@ def some_rows(count: int) -> dict[str, list]:
         ({"buyre": "bob"}, "missing columns \\[\\], unknown columns \\['buyre'\\]"),
         ({"step": -1}, "'step' takes 0 to"),
         ({"step": np.array([2**31])}, "'step' takes 0 to"),
+        ({"step": np.array([2**64 - 2**32 + 1], np.uint64)}, "'step' takes 0 to"),
         ({"step": 2**70}, "'step' takes 0 to"),
         ({"step": 1.0}, "'step' takes int32, got 1.0"),
         ({"step": math.nan}, "'step' takes int32, got nan"),

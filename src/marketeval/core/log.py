@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 SMALL = 1 << 15  # rows that are quicker copied than handed over
+MANY = (np.ndarray, list, tuple)  # what has a value per row
 
 
 class Sink(Protocol):
@@ -160,7 +161,7 @@ class EventLog:
         buffer = self._opened(kind, columns)
         count = -1
         for name, value in columns.items():
-            if isinstance(value, (np.ndarray, list, tuple)):
+            if isinstance(value, MANY):
                 if count == -1:
                     count = len(value)
                 elif len(value) != count:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 ACCEPTED = {"float64": "fiu", "bool": "b"}  # numpy's letters; all other numbers take "iu"
 SOON = 1 << 16  # rows that are written at once, unless others wait
 WAITING = 1  # parts that may wait to be written
+FLOAT, INTEGER = np.dtype(np.float64), np.dtype(np.int64)
 
 
 class Part:
@@ -222,18 +223,25 @@ def store(
     target: Values,
     rows: slice,
 ) -> None:
-    """Check the values of one column and copy them into rows of an array."""
+    """Check the values of one column and copy them into rows of an array.
+
+    The kernels are given one type of values: a process loads them once for every other.
+    """
     low, high = bounds
     if type(value) is np.ndarray and value.ndim == 1:
-        # the quick way for arrays that fit; others below
-        letter = value.dtype.kind
-        fine = False
+        # the quick way for arrays of the column's kind; others below
+        letter, fine = value.dtype.kind, None
         if letter == "f" and column.type == "float64":
-            fine = _copy_floats(value, target, rows.start, low, high, column.nullable)
+            floats = np.ascontiguousarray(value, FLOAT)
+            bottom, top = float(low), float(high)
+            fine = _copy_floats(floats, target, rows.start, bottom, top, column.nullable)
         elif letter == "i" and column.is_integer:
-            fine = _copy_integers(value, target, rows.start, low, high)
+            integers = np.ascontiguousarray(value, INTEGER)
+            fine = _copy_integers(integers, target, rows.start, low, high)
         if fine:
             return
+        if fine is not None:
+            raise EventError(_out_of_bounds(kind, column, bounds, value))
     if column.type == "text":
         is_many = isinstance(value, (list, tuple, np.ndarray))
         texts = value if is_many else [value] * (rows.stop - rows.start)
@@ -256,15 +264,12 @@ def store(
     if column.type == "bool":
         target[rows] = value
         return
-    if not is_array:
-        fine = low <= value <= high or (column.nullable and value != value)
-        if fine:
-            target[rows] = value
-    elif column.type == "float64":
-        fine = _copy_floats(value, target, rows.start, low, high, column.nullable)
+    if is_array and not (letter == "u" and value.max(initial=0) > high):
+        numbers = np.asarray(value, FLOAT if column.type == "float64" else INTEGER)
+        store(kind, column, bounds, numbers, target, rows)
+    elif not is_array and (low <= value <= high or (column.nullable and value != value)):
+        target[rows] = value
     else:
-        fine = _copy_integers(value, target, rows.start, low, high)
-    if not fine:
         raise EventError(_out_of_bounds(kind, column, bounds, value))
 
 
