@@ -10,8 +10,8 @@ from marketeval.apps.cli.inputs import scenario_tree
 from marketeval.apps.cli.main import run as marketeval
 from marketeval.apps.server.lockstep import OverHttp
 from marketeval.core.market import Failure
+from marketeval.experiments.asking import Asking
 from marketeval.experiments.executors import Serial
-from marketeval.experiments.live import Asking
 from marketeval.experiments.runner import run
 
 

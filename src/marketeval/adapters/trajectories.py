@@ -30,6 +30,7 @@ from marketeval.core.errors import ReplayError, UsageError
 from marketeval.core.log import EventLog
 from marketeval.core.market import Action, Agent, Noted, Request
 from marketeval.experiments import live
+from marketeval.experiments.asking import Asking, is_live
 from marketeval.experiments.assembly import assemble
 from marketeval.experiments.run_directory import RunDirectory, whole
 
@@ -99,7 +100,7 @@ def _play_again(
     def overheard(agents: Mapping[str, Agent]) -> dict[str, Overheard]:
         return {name: Overheard(agent) for name, agent in agents.items()}
 
-    if not live.is_live(experiment):
+    if not is_live(experiment):
         for seed in seeds:
             seats, log = overheard(experiment.seats), EventLog(experiment.market.events)
             lockstep(experiment.market, seats, seed=seed, log=log)
@@ -107,7 +108,7 @@ def _play_again(
         return
 
     async def everything() -> None:
-        asking = live.Asking(mode="replay-only")
+        asking = Asking(mode="replay-only")
         async with live.opened(run.path, {"": run.scenario}, asking) as arms:
             arm = arms[""]
             for seed in seeds:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from marketeval.actions.common import Vectors
 from marketeval.agents.registry import Order
 from marketeval.core.errors import RunError, UsageError
 from marketeval.core.market import Request
-from marketeval.llm.embedding import Embedder, make_embedder
+
+if TYPE_CHECKING:
+    from marketeval.llm.embedding import Embedder
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +45,14 @@ class EmbedderSeat:
         if self.embedder.local:
             values = self.embedder.embed(texts)
         else:
+            import asyncio
+
             values = await asyncio.to_thread(self.embedder.embed, texts)
         return Vectors(values=values, embedder=self.embedder.name, sha256=self.embedder.sha256)
 
 
 def make(order: Order) -> EmbedderSeat:
     """`embedder:lexical`, `embedder:use` or `embedder:http://HOST/v1#MODEL`."""
+    from marketeval.llm.embedding import make_embedder
+
     return EmbedderSeat(make_embedder(order.argument))

@@ -10,48 +10,23 @@ remote:http://HOST, person
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
-from marketeval.actions.information import Choice
-from marketeval.agents.chat import OPTIONS, Chat, chat, pool_size
+from marketeval.agents.chat import OPTIONS, chat, pool_size
 from marketeval.agents.judge import FORMS, RULES, LLMJudge, Panel, RuleJudge
 from marketeval.agents.llm_generator import RECORDED, LLMGenerator
 from marketeval.agents.llm_seat import LLMSeat
 from marketeval.agents.llm_user import LLMUser
+from marketeval.agents.model_seat import ModelSeat
 from marketeval.agents.options import number, only_options
 from marketeval.agents.person import Person
 from marketeval.agents.registry import Order, make_agent
 from marketeval.agents.remote import remote_agent
 from marketeval.agents.wording import prompt
 from marketeval.core.errors import ScenarioError, UnknownNameError
-from marketeval.core.market import Action, Agent, Request
+from marketeval.core.market import Agent
 
 JUDGES = (*RULES, *FORMS, "panel")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelSeat:
-    """A model in any seat: it answers questions in words, chooses as a user whom to ask, and
-    decides whatever else in JSON."""
-
-    chat: Chat
-    generator: LLMGenerator
-    user: LLMUser
-    player: LLMSeat
-    immediate: bool = False
-    deterministic: bool = False
-    privileged: bool = False
-    keeps_its_calls: bool = True
-
-    async def act(self, request: Request) -> Action:
-        """As a generator where the decision is `answer`, as a user where a `Choice` is asked for,
-        else as a player."""
-        if request.decision == "answer":
-            return await self.generator.act(request)
-        if request.action is Choice:
-            return await self.user.act(request)
-        return await self.player.act(request)
 
 
 def model(order: Order) -> Agent:

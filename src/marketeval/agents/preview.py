@@ -10,7 +10,7 @@ from marketeval.actions.information import Choice
 from marketeval.agents import llm_seat, llm_user
 from marketeval.agents.chat import Chat
 from marketeval.agents.judge import LLMJudge, Panel
-from marketeval.agents.models import ModelSeat
+from marketeval.agents.model_seat import ModelSeat
 from marketeval.agents.wording import Prompt
 from marketeval.core.market import Agent, Request
 from marketeval.llm.client import Message

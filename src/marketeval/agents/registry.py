@@ -12,8 +12,9 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from marketeval.actions.information import AnswerTable
 from marketeval.agents.bernoulli import Bernoulli
@@ -22,10 +23,12 @@ from marketeval.agents.recorded import Recorded
 from marketeval.core.errors import ScenarioError, UnknownNameError
 from marketeval.core.market import Agent
 from marketeval.core.registry import Registry
-from marketeval.llm.calls import Calls
+
+if TYPE_CHECKING:
+    from marketeval.llm.calls import Calls
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Order:
     """What a maker is told: which seat, the text after the name, the options, the tables, and the
     calls of the run, through which models are asked."""
@@ -35,7 +38,14 @@ class Order:
     options: Mapping[str, Any]  # any: whatever the scenario's YAML held
     text: str = ""  # the whole name
     tables: Mapping[str, AnswerTable] = field(default_factory=dict)
-    calls: Calls = field(default_factory=Calls)
+    run: Calls | None = None
+
+    @cached_property
+    def calls(self) -> Calls:
+        """What models are asked through: the calls of the run, else some that nobody records."""
+        from marketeval.llm.calls import Calls
+
+        return self.run or Calls()
 
 
 Maker = Callable[[Order], Agent]
@@ -89,7 +99,7 @@ def make_agent(
             options=options or {},
             text=text,
             tables=tables or {},
-            calls=calls or Calls(),
+            run=calls,
         )
     )
 

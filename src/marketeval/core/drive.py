@@ -7,7 +7,6 @@ hands back the actions of an earlier episode and asks nobody.
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
@@ -104,6 +103,8 @@ async def _all_of(asked: Sequence[Coroutine[Any, Any, Action]]) -> Sequence[Acti
 
     (any: what an event loop sends and receives)
     """
+    import asyncio
+
     done = await asyncio.gather(*asked, return_exceptions=True)
     for one in done:
         if isinstance(one, BaseException):
@@ -168,6 +169,8 @@ def _finish(episode: Episode) -> str:
 
 def _in_a_loop_of_its_own(episode: Episode) -> str:
     """Run a coroutine in an event loop, also where one is running already (a notebook)."""
+    import asyncio
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:

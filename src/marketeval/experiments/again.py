@@ -10,10 +10,10 @@ from marketeval.core.drive import lockstep
 from marketeval.core.errors import ReplayError, UsageError
 from marketeval.core.log import EventLog, combine_digests
 from marketeval.experiments import live
+from marketeval.experiments.asking import Asking, is_live
 from marketeval.experiments.assembly import assemble
 from marketeval.experiments.engines import Engine, engine_for, playable
 from marketeval.experiments.experiment import Experiment
-from marketeval.experiments.live import Asking, is_live
 from marketeval.experiments.run_directory import RunDirectory, Unit
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from marketeval.agents.embedder import EmbedderSeat
 from marketeval.agents.registry import make_agent
 from marketeval.core.errors import ScenarioError
@@ -10,8 +12,10 @@ from marketeval.experiments.families import FAMILIES
 from marketeval.experiments.information import assemble_information, outcomes_of
 from marketeval.experiments.pool import read_pool
 from marketeval.experiments.scenario import Scenario, Seat, Tree, check
-from marketeval.llm.calls import Calls
 from marketeval.metrics.base import parse_metric
+
+if TYPE_CHECKING:
+    from marketeval.llm.calls import Calls
 
 
 def assemble(scenario: Scenario, *, calls: Calls | None = None) -> Experiment:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from marketeval.actions.information import TableBacked
 from marketeval.agents.bernoulli import Bernoulli
-from marketeval.agents.models import ModelSeat
-from marketeval.agents.preview import prompts_of
+from marketeval.agents.model_seat import ModelSeat
 from marketeval.agents.recorded import Recorded
 from marketeval.agents.registry import make_agent
 from marketeval.agents.wording import hash_of
@@ -22,12 +23,14 @@ from marketeval.experiments.information_checks import check_ranges, check_seats,
 from marketeval.experiments.outcomes import Outcomes, read_outcomes
 from marketeval.experiments.pool import Pool, read_pool
 from marketeval.experiments.scenario import Scenario, Seat, recorded_file
-from marketeval.llm.calls import Calls
 from marketeval.markets.information.choosers import RULES, rules
 from marketeval.markets.information.facts import Generator, Questions
 from marketeval.markets.information.market import JUDGE, InformationMarket
 from marketeval.metrics.base import parse_metric
 from marketeval.metrics.static import accuracy, f_score
+
+if TYPE_CHECKING:
+    from marketeval.llm.calls import Calls
 
 
 def assemble_information(scenario: Scenario, calls: Calls | None) -> Experiment:
@@ -88,10 +91,20 @@ def assemble_information(scenario: Scenario, calls: Calls | None) -> Experiment:
         hashes={
             **(outcomes.hashes if outcomes else {}),
             **({scenario.items: pool.hash} if pool else {}),
-            **{f"prompt {one.name}": one.hash for agent in told for one in prompts_of(agent)},
+            **_prompts(told),
             **({f"prompt {RULES}": hash_of(rules())} if choosing else {}),
         },
     )
+
+
+def _prompts(agents: Sequence[Agent]) -> Mapping[str, str]:
+    """The hashes of the prompts of those who answer in words or grade."""
+    speaking = [one for one in agents if not isinstance(one, TableBacked)]
+    if not speaking:
+        return {}
+    from marketeval.agents.preview import prompts_of
+
+    return {f"prompt {one.name}": one.hash for agent in speaking for one in prompts_of(agent)}
 
 
 def outcomes_of(scenario: Scenario, pool: Pool | None) -> Outcomes | None:

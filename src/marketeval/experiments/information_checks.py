@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from marketeval.agents.bernoulli import Bernoulli
-from marketeval.agents.models import ModelSeat
+from marketeval.agents.model_seat import ModelSeat
 from marketeval.agents.recorded import Recorded
 from marketeval.core.errors import ScenarioError, UnknownNameError
 from marketeval.core.market import Agent

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from marketeval.actions.information import Grades
 from marketeval.agents.chat import Chat
 from marketeval.agents.embedder import EmbedderSeat
 from marketeval.agents.kept import drained, keeping
-from marketeval.agents.models import ModelSeat
+from marketeval.agents.model_seat import ModelSeat
 from marketeval.agents.remote import Remote
 from marketeval.core.drive import lockstep_async
 from marketeval.core.errors import UsageError
@@ -30,12 +30,14 @@ from marketeval.core.log import EventKind, EventLog
 from marketeval.core.market import Agent, Market, Request, Script
 from marketeval.core.streams import Streams
 from marketeval.events.information import NOT_ATTEMPTED
+from marketeval.experiments.asking import Asking, Stage
+from marketeval.experiments.asking import is_live as is_live  # others find it here
 from marketeval.experiments.assembly import assemble
 from marketeval.experiments.experiment import Experiment
 from marketeval.experiments.run_directory import CALLS, scenario_text
 from marketeval.experiments.scenario import Scenario
-from marketeval.llm.calls import Calls, Tally, all_of
-from marketeval.llm.cassette import Cassette, Mode
+from marketeval.llm.calls import Calls, all_of
+from marketeval.llm.cassette import Cassette
 from marketeval.llm.client import CallError, Model
 from marketeval.llm.cost import Price, Prices
 from marketeval.llm.limits import Budget, Limits
@@ -43,45 +45,6 @@ from marketeval.markets.information.market import JUDGE, InformationMarket
 from marketeval.metrics.static import accuracy, f_score
 
 Work = TypeVar("Work")
-
-
-class Stage(Protocol):
-    """Where a run is played if not within this process: over HTTP, against a server."""
-
-    def check(self, experiment: Experiment) -> None:
-        """Raises UsageError for a scenario that cannot be played there."""
-        ...
-
-    def seats(self, experiment: Experiment) -> Mapping[str, Agent]:
-        """The agents of an experiment as they are asked there."""
-        ...
-
-    def market(
-        self, market: Market, seats: Mapping[str, Agent]
-    ) -> AbstractAsyncContextManager[Market]:
-        """The market of one episode there; `seats` are what `seats` gave."""
-        ...
-
-    def close(self) -> None:
-        """Nothing more is played."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asking:
-    """How much may be asked: nothing (`replay-only`), or up to so many calls or dollars.
-
-    `told` gets a line on each call that is made, `note` what somebody who waits should know.
-    """
-
-    mode: Mode = "record"
-    max_calls: int | None = None
-    max_cost: float | None = None
-    retry_missing: bool = False
-    told: Callable[[str], None] | None = None
-    note: Callable[[str], None] | None = None
-    stage: Stage | None = None
-    tallies: dict[str, Tally] = field(default_factory=dict)  # what each seat has used, for a view
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +55,6 @@ class Arm:
     seats: Mapping[str, Agent]
     cassette: Cassette
     bare: Mapping[str, Agent]
-
-
-def is_live(experiment: Experiment) -> bool:
-    """Whether anybody has to be waited for, or might do something else the next time."""
-    return any(not (one.immediate and one.deterministic) for one in experiment.seats.values())
 
 
 @asynccontextmanager

@@ -15,12 +15,11 @@ import polars as pl
 import marketeval
 from marketeval.core.errors import MarketevalError, RunError, ScenarioError, UsageError
 from marketeval.core.log import EventLog
-from marketeval.experiments import live
+from marketeval.experiments.asking import Asking, is_live
 from marketeval.experiments.assembly import assemble
 from marketeval.experiments.engines import Engine, engine_for
 from marketeval.experiments.executors import Executor, Processes, Serial, Threads
 from marketeval.experiments.experiment import Experiment
-from marketeval.experiments.live import Asking, is_live
 from marketeval.experiments.pieces import Keep, Piece, metrics_of, played, seeds_text
 from marketeval.experiments.run_directory import (
     Manifest,
@@ -187,6 +186,8 @@ class _Session:
 
     def play_live(self, asking: Asking, *, resume: bool) -> None:
         """Play what is not done in one event loop, asking as little as possible."""
+        from marketeval.experiments import live
+
         sinks: dict[Piece, PartSink] = {}
 
         def log_of(piece: Piece) -> tuple[EventLog, Sequence[int]]:

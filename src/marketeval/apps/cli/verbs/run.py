@@ -60,9 +60,9 @@ def command(
     from marketeval.apps.cli.tables import metric_tables
     from marketeval.apps.report.terminal import terminal_tables
     from marketeval.core.errors import UnknownNameError, UsageError
+    from marketeval.experiments.asking import Asking
     from marketeval.experiments.engines import ENGINES
     from marketeval.experiments.executors import EXECUTORS
-    from marketeval.experiments.live import Asking
     from marketeval.experiments.pieces import KEEPS
     from marketeval.experiments.runner import run
     from marketeval.experiments.scenario import check, parse_seeds
