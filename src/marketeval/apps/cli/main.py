@@ -25,6 +25,7 @@ GOES_ON = {  # how a verb that was interrupted is continued
     "run": "; what was finished stays readable; a run goes on with --resume",
     "sweep": "; the cells that were finished stay; the same command goes on with the others",
 }
+ENOUGH = 400_000  # new objects before garbage is looked for: more than imports leave, which stay
 BY_INTERRUPT = 130  # what the parser's library makes of an interrupt
 ParserError: type[Exception] = typer.BadParameter.__mro__[2]
 
@@ -62,8 +63,10 @@ for _module in pkgutil.iter_modules(verbs.__path__):
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one verb and leave with its exit code."""
-    gc.set_threshold(100_000)  # what is imported is kept: looking through it again takes a tenth
-    sys.exit(run(arguments))
+    gc.set_threshold(ENOUGH)
+    code = run(arguments)
+    gc.freeze()  # nothing is gained by looking through all of it at the end
+    sys.exit(code)
 
 
 def run(arguments: list[str] | None = None) -> int:
