@@ -36,7 +36,7 @@ class Registry(Generic[T]):
 
     def __getitem__(self, name: str) -> T:
         if name not in self._made:
-            places = self._all_places()
+            places = self._places if name in self._places else self._all_places()
             if name not in places:
                 raise UnknownNameError(self.kind, name, self)
             module, _, attribute = places[name].partition(":")
@@ -50,9 +50,10 @@ class Registry(Generic[T]):
         return iter(sorted({*self._all_places(), *self._made}))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._made or name in self._all_places()
+        return name in self._made or name in self._places or name in self._all_places()
 
     def _all_places(self) -> dict[str, str]:
+        """Also those of other packages, which takes a look at everything that is installed."""
         outside = {point.name: point.value for point in entry_points(group=self._group)}
         return {**outside, **self._places}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast
@@ -193,7 +193,7 @@ def read_tree(name: str) -> Tree:
 def parse_yaml(text: str, source: str) -> Tree:
     """A YAML mapping; a key given twice is an error, not a choice of the last."""
     try:
-        tree = yaml.load(text, Loader=_UniqueKeys)
+        tree = copy.deepcopy(_loaded(text))
     except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that is none
         raise DataError(f"{source} is not readable YAML: {' '.join(str(error).split())}") from None
     except RecursionError:
@@ -202,6 +202,11 @@ def parse_yaml(text: str, source: str) -> Tree:
         got = "an empty file" if tree is None else type(tree).__name__
         raise DataError(f"{source}: expected a mapping of keys, got {got}")
     return tree
+
+
+@lru_cache(maxsize=2)  # a run comes back to what it was given and to what it wrote
+def _loaded(text: str) -> Any:  # any: whatever YAML can hold
+    return yaml.load(text, Loader=_UniqueKeys)
 
 
 def check(tree: Tree) -> Scenario:
