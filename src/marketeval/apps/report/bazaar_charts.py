@@ -10,7 +10,7 @@ import polars as pl
 
 from marketeval.apps.report.bazaar_arms import Arm, cells
 from marketeval.apps.report.charts import Picture
-from marketeval.apps.report.marks import RUN, WIDTH, Row, Rows, point_row, points
+from marketeval.apps.report.marks import IS, RUN, WIDTH, Row, Rows, point_row, points
 from marketeval.apps.report.numbers import Value
 from marketeval.apps.report.words import Unit
 from marketeval.metrics.base import parse_metric
@@ -66,9 +66,11 @@ def _grid(found: Sequence[Arm]) -> Picture | None:
     y = alt.Y("down:N", sort=None, axis=alt.Axis(title=None, labelLimit=220))
     scale = alt.Scale(domain=[0, 1], range=["#f1f6fa", RUN])
     colour = alt.Color("mean:Q", scale=scale, legend=None)
-    square = base.mark_rect(stroke="white").encode(x, y, color=colour, description="is:N")
+    square = base.mark_rect(stroke="white").encode(x, y, color=colour, description=IS)
     ink = alt.condition("datum.mean > 0.55", alt.value("white"), alt.value("#222"))
-    label = base.mark_text(fontSize=13).encode(x, y, text="label:N", color=ink, description="is:N")
+    label = base.mark_text(fontSize=13).encode(
+        x, y, text=alt.Text("label:N"), color=ink, description=IS
+    )
     told = "; ".join(f"{one['down']}, {one['across']} {one['label']}" for one in rows)
     return Picture(
         "grid",

@@ -18,7 +18,9 @@ from marketeval.apps.report.marks import (
     COLOURS,
     CONTROL,
     GREY,
+    IS,
     MORE_COLOURS,
+    NAME,
     RUN,
     SEPARATOR,
     STYLE,
@@ -91,9 +93,11 @@ def _shares(facts: Facts) -> Picture | None:
     x, y = steps_axis(facts), alt.Y("mean:Q", title="market share, %", scale=alt.Scale(zero=True))
     data, layers = Rows(), []
     if back:
-        layers.append(line(data, back, x, y, detail="name:N").mark_line(color=GREY, strokeWidth=1))
+        layers.append(
+            line(data, back, x, y, detail=alt.Detail("name:N")).mark_line(color=GREY, strokeWidth=1)
+        )
     if len(facts.seeds) > 1:
-        layers.append(band(data, front, x).encode(color=colour, description="name:N"))
+        layers.append(band(data, front, x).encode(color=colour, description=NAME))
     dash = alt.StrokeDash("name:N", scale=dashes([a.name for a in shown]))
     layers.append(line(data, front, x, y, color=colour, strokeDash=dash))
     layers.append(targets(data, front, x, y, colour))
@@ -152,7 +156,7 @@ def _hhi(facts: Facts) -> Picture | None:
         layers.append(
             band(data, seed_spread(facts), x, opacity=1).encode(color=alt.value("#eeeeee"))
         )
-        layers.append(band(data, rows, x).encode(color=colour, description="name:N"))
+        layers.append(band(data, rows, x).encode(color=colour, description=NAME))
         spread = (
             "Coloured bands: 95% bootstrap interval of the mean over seeds. Grey: from the 5th to "
             "the 95th percentile of single seeds of this run."
@@ -227,16 +231,14 @@ def _slope(data: Rows, facts: Facts, phase: Phase, rows: list[Row]) -> Chart:
     title = [phase.title, *_order_in_words(facts, phase).split("; ")]
     return alt.layer(
         base.mark_line(strokeWidth=2).encode(
-            x, y, detail="name:N", color=colour, description="is:N"
+            x, y, detail=alt.Detail("name:N"), color=colour, description=IS
         ),
-        base.mark_point(filled=True, size=50, opacity=1).encode(
-            x, y, color=colour, description="is:N"
-        ),
+        base.mark_point(filled=True, size=50, opacity=1).encode(x, y, color=colour, description=IS),
         left.mark_text(align="right", dx=-8, **label).encode(
-            x, alt.Y("at:Q", scale=places, axis=None), text="label:N", description="is:N"
+            x, alt.Y("at:Q", scale=places, axis=None), text=alt.Text("label:N"), description=IS
         ),
         right.mark_text(align="left", dx=8, **label).encode(
-            x, y, text="name:N", description="is:N"
+            x, y, text=alt.Text("name:N"), description=IS
         ),
     ).properties(
         width=alt.Step(70),

@@ -39,6 +39,8 @@ STYLE = {
     },
     "title": {"fontSize": 13, "subtitleFontSize": 12, "anchor": "start", "offset": 8},
 }
+# Channels are given as what they are: altair looks through its whole schema for what a text may be.
+IS, NAME = alt.Description("is:N"), alt.Description("name:N")
 Row = dict[str, Any]  # any: what JSON holds
 Chart = Any  # any: altair's charts share no useful type
 
@@ -66,32 +68,36 @@ def points(data: Rows, rows: list[Row], title: str, *, zero: bool) -> Chart:
     base = data.chart(rows)
     layers: list[Chart] = []
     if zero:
-        layers.append(data.chart([{"zero": 0}]).mark_rule(color="#444").encode(x="zero:Q"))
+        layers.append(data.chart([{"zero": 0}]).mark_rule(color="#444").encode(x=alt.X("zero:Q")))
     if any(row["low"] is not None for row in rows):
         bar = base.mark_rule(strokeWidth=3, color=RUN, opacity=0.55)
-        layers.append(bar.encode(alt.X("low:Q", title=title), y, x2="high:Q", description="is:N"))
+        layers.append(
+            bar.encode(alt.X("low:Q", title=title), y, x2=alt.X2("high:Q"), description=IS)
+        )
     point = base.mark_point(filled=True, size=70, color=RUN, opacity=1)
-    layers.append(point.encode(x, y, description="is:N"))
+    layers.append(point.encode(x, y, description=IS))
     step = 26 if len(rows) <= 2 * COLOURED else 17
     return alt.layer(*layers).properties(width=WIDTH - 140, height=alt.Step(step))
 
 
 def band(data: Rows, rows: list[Row], x: Chart, *, opacity: float = 0.18) -> Chart:
     """The area between low and high."""
-    return data.chart(rows).mark_area(opacity=opacity).encode(x, y="low:Q", y2="high:Q")
+    return (
+        data.chart(rows).mark_area(opacity=opacity).encode(x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"))
+    )
 
 
 def targets(data: Rows, rows: list[Row], x: Chart, y: Chart, colour: Chart) -> Chart:
     """Points that are seen only under the pointer; they carry the tooltips."""
     point = data.chart(rows).mark_point(filled=True, size=90, opacity=0)
-    return point.encode(x, y, color=colour, description="is:N")
+    return point.encode(x, y, color=colour, description=IS)
 
 
 def line(data: Rows, rows: list[Row], x: Chart, y: Chart, **more: Any) -> Chart:  # any: channels
     """A line per name, which breaks where there is no value; dots where there are few windows."""
     dots = {"size": 40, "filled": True} if len({row["x"] for row in rows}) < 4 else False
     mark = data.chart(rows).mark_line(strokeWidth=2, point=dots)
-    return mark.encode(x, y, description="name:N", **more)
+    return mark.encode(x, y, description=NAME, **more)
 
 
 def steps_axis(facts: Facts) -> Chart:
@@ -134,13 +140,13 @@ def change_rules(data: Rows, facts: Facts) -> list[Chart]:
     x = alt.X("x:Q")
     colour, width = ("#444", 1.5) if len(rows) <= MOST_LABELS else ("#999", 1)
     rule = base.mark_rule(strokeDash=[4, 3], color=colour, strokeWidth=width)
-    layers = [rule.encode(x, description="is:N")]
+    layers = [rule.encode(x, description=IS)]
     if len(rows) > MOST_LABELS:
         return layers
     for side, shift in (("left", 5), ("right", -5)):
         part = data.chart([row for row in rows if row["side"] == side])
         text = part.mark_text(align=side, dx=shift, y=8, fontSize=12, color="#222")
-        layers.append(text.encode(x, text="label:N", description="is:N"))
+        layers.append(text.encode(x, text=alt.Text("label:N"), description=IS))
     return layers
 
 

@@ -9,7 +9,17 @@ import numpy as np
 import polars as pl
 
 from marketeval.apps.report.charts import Picture
-from marketeval.apps.report.marks import COLOURED, SEPARATOR, WIDTH, Chart, Row, Rows, colours
+from marketeval.apps.report.marks import (
+    COLOURED,
+    IS,
+    NAME,
+    SEPARATOR,
+    WIDTH,
+    Chart,
+    Row,
+    Rows,
+    colours,
+)
 from marketeval.apps.report.retailers import BASES, INDICES, Told, index_text
 
 NARROW = 250
@@ -60,9 +70,11 @@ def _panel(data: Rows, rows: list[Row], title: str, colour: Chart, *, spread: bo
     layers = []
     if spread:
         area = base.mark_area(opacity=0.12)
-        layers.append(area.encode(x, y="low:Q", y2="high:Q", color=colour, description="name:N"))
+        layers.append(
+            area.encode(x, y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=colour, description=NAME)
+        )
     dots = base.mark_line(strokeWidth=2, point={"size": 30, "filled": True})
-    layers.append(dots.encode(x, y, color=colour, description="is:N"))
+    layers.append(dots.encode(x, y, color=colour, description=IS))
     return alt.layer(*layers).properties(width=NARROW, height=190)
 
 
@@ -193,7 +205,7 @@ def _map(told: Told) -> Picture | None:
             alt.X("x:Q", title="component 1"),
             alt.Y("mean:Q", title="component 2"),
             color=_dots(list(shown.values())),
-            description="is:N",
+            description=IS,
         )
         .properties(width=WIDTH // 3 - 20, height=140)
         .facet(facet=alt.Facet("step:O", title="step"), columns=3)
