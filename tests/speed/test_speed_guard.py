@@ -13,6 +13,7 @@ import pytest
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 CPU = 1  # of what a benchmark spends: seconds by the clock, and of CPU
 HEAVY = ("numpy", "numba", "polars", "pydantic", "altair", "openai", "rich.console")
+ASKING = ("asyncio", "sqlite3", "marketeval.llm.calls", "altair", "rich.console")
 
 
 def load(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
@@ -32,6 +33,22 @@ def test_the_help_imports_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == ""
+
+
+def test_a_run_that_asks_nobody_imports_nothing_that_asks(tmp_path: Path) -> None:
+    scenario = tmp_path / "small.yaml"
+    scenario.write_text(
+        "seats: {a: bernoulli:0.6, b: bernoulli:0.4}\n"
+        "market: {horizon: 2, users: {population: 4, per_step: 2}}\nseeds: 1\n",
+        "utf-8",
+    )
+    line = ["run", str(scenario), "--out", str(tmp_path / "run"), "--no-report"]
+    code = (
+        f"import sys; from marketeval.apps.cli.main import run; code = run({line!r});"
+        f"print(code, *[name for name in {ASKING!r} if name in sys.modules], sep=',')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0"
 
 
 def test_a_thread_plays_at_least_a_third_of_what_a_bare_kernel_does(
