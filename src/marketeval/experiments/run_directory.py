@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
@@ -136,11 +136,13 @@ class RunDirectory:
         return rows
 
     def batches(self, kind: str, names: Sequence[str]) -> Iterator[dict[str, Values]]:
-        """Some columns of a kind as numpy arrays, part by part in row order."""
-        if self.manifest.keep == "metrics":
-            self.scan(kind)
-        for part in self._parts(kind):
-            table = pl.read_parquet(part, columns=list(names))
+        """Some columns of a kind as numpy arrays, part by part in row order; else as `scan`."""
+        rows = self.scan(kind)
+        if any(kind == one.name for one in FAMILIES[self.manifest.family].SHARED):
+            tables: Iterable[pl.DataFrame] = [rows.select(names).collect()]
+        else:
+            tables = (pl.read_parquet(part, columns=list(names)) for part in self._parts(kind))
+        for table in tables:
             yield {name: as_array(table[name]) for name in names}
 
     def _parts(self, kind: str) -> list[Path]:

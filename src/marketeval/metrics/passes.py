@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketeval.core.errors import UnknownNameError
-from marketeval.core.parts import as_array
 from marketeval.events.information import OK
 from marketeval.metrics import _kernels
-from marketeval.metrics.tables import Remembering, agents, horizon, remembered, seeds
+from marketeval.metrics.tables import Remembering, agents, batches, horizon, remembered, seeds
 
 if TYPE_CHECKING:
     from marketeval.core.log import LogReader
@@ -104,7 +103,7 @@ def _wanted(log: LogReader, metric: object) -> Sequence[Pass]:
 
 def parts(log: LogReader, names: Sequence[str]) -> Iterator[dict[str, Values]]:
     """Some columns of `TYPES` of the interactions, part by part."""
-    for columns in _columns(log, names):
+    for columns in batches(log, "interaction", names):
         rows = max(np.size(one) for one in columns.values())
         yield {
             name: np.full(rows, columns[name], TYPES[name])
@@ -112,16 +111,6 @@ def parts(log: LogReader, names: Sequence[str]) -> Iterator[dict[str, Values]]:
             else np.ascontiguousarray(columns[name], TYPES[name])
             for name in names
         }
-
-
-def _columns(log: LogReader, names: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """any: arrays, or one value"""
-    inner = log.log if isinstance(log, Remembering) else log
-    if hasattr(inner, "batches"):
-        yield from inner.batches("interaction", list(names))
-        return
-    table = inner.scan("interaction").select(names).collect()
-    yield {name: as_array(table[name]) for name in names}
 
 
 class _Places:

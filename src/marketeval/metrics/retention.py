@@ -188,10 +188,11 @@ def _tidy(
 ) -> pl.DataFrame:
     windows = metric.span(log).pooled()
     there = presence(log, windows.first, windows.stop, slice(0, len(seeds(log))))
-    pairs = np.stack([found.adopters - found.observed, found.adopters], axis=-1)
-    distinct, codes = np.unique(pairs.reshape(-1, 2), axis=0, return_inverse=True)
+    many = int(found.adopters.max(initial=0)) + 1
+    pairs = (found.adopters - found.observed) * many + found.adopters
+    distinct, codes = np.unique(pairs, return_inverse=True)
     texts: list[str | None] = []
-    for lacking, adopters in distinct.tolist():
+    for lacking, adopters in zip(*np.divmod(distinct, many), strict=True):
         text = f"{lacking} of {adopters} adopters {short}" if lacking else None
         texts.append(text if adopters else "no first interaction with it in the range")
     values = divide(sums.astype(np.float64), found.observed.astype(np.float64))

@@ -151,6 +151,9 @@ def _between(binned: Values, first: Integers, stop: Integers) -> Floats:
     """Sums over the second axis of (seeds, bins, agents) from each `first` to before `stop`."""
     if np.array_equal(stop, first + 1):
         return binned[:, first].astype(np.float64)
+    if binned.dtype.kind == "i" and (stop - first).sum() <= binned.shape[1]:
+        parts = (binned[:, a:b] for a, b in zip(first, stop, strict=True))
+        return np.stack([np.einsum("sta->sa", one, dtype=np.float64) for one in parts], axis=1)
     running = np.zeros((binned.shape[0], binned.shape[1] + 1, binned.shape[2]))
     np.cumsum(binned, axis=1, out=running[:, 1:])
     return running[:, stop] - running[:, first]
@@ -169,26 +172,22 @@ def tidy_rows(
     """The tidy table of arrays of shape (seeds, windows, subjects), rows `shown` only."""
     import polars as pl
 
-    from marketeval.metrics.base import TIDY
-
     seed, window, subject = np.nonzero(shown)
-    step: pl.Series | pl.Expr = pl.lit(None, pl.Int64)
+    step = pl.Series("step", [None], pl.Int64).new_from_index(0, seed.size)
     if windows.series:
-        step = pl.Series((windows.stop - 1)[window], dtype=pl.Int64)
-    frame = pl.DataFrame(
-        {
-            "seed": np.array(seeds, np.int64)[seed],
-            "value": values[shown],
-            "subject": pl.Series(subjects, dtype=pl.String).gather(subject),
-            "note": pl.Series(texts, dtype=pl.String).gather(codes[shown]),
-        }
+        step = pl.Series("step", (windows.stop - 1)[window], pl.Int64)
+    names = (("metric", str(metric)), ("window", windows.label))
+    said = [pl.Series(name, [text], pl.String).new_from_index(0, seed.size) for name, text in names]
+    return pl.DataFrame(
+        [
+            pl.Series("seed", np.array(seeds, np.int64)[seed]),
+            *said,
+            step,
+            pl.Series("subject", subjects, pl.String)[subject],
+            pl.Series("value", values[shown], nan_to_null=True),
+            pl.Series("note", texts, pl.String)[codes[shown]],
+        ]
     )
-    return frame.with_columns(
-        pl.lit(str(metric)).alias("metric"),
-        pl.lit(windows.label).alias("window"),
-        step.alias("step"),
-        pl.col("value").fill_nan(None),
-    ).select(pl.col(name).cast(dtype) for name, dtype in TIDY.items())
 
 
 def blocks(log: LogReader, windows: Windows) -> Iterator[Block]:

@@ -6,7 +6,7 @@ Everything here is arrays over all seeds at once. A seed's place in `seeds(log)`
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -24,6 +24,7 @@ Integers = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Values = NDArray[Any]  # any: columns keep the type that the log gave them
 NEVER = np.iinfo(np.int64).max
+NOBODY = -1
 
 
 class Remembering:
@@ -77,17 +78,37 @@ class Stays:
         return there
 
 
+def batches(log: LogReader, kind: str, names: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Some columns of a kind, part by part: arrays (an enum by its code), or one value for all
+    rows of the part (any: of whatever type)."""
+    from marketeval.core.parts import as_array
+
+    inner = log.log if isinstance(log, Remembering) else log
+    if hasattr(inner, "batches"):
+        yield from inner.batches(kind, list(names))
+        return
+    table = inner.scan(kind).select(names).collect()
+    yield {name: as_array(table[name]) for name in names}
+
+
+def columns(log: LogReader, kind: str, *names: str) -> list[Values]:
+    """Some columns of a kind as arrays, an enum by its code; for facts, which have few rows."""
+    parts = [
+        np.broadcast_arrays(*(np.atleast_1d(one[name]) for name in names))
+        for one in batches(log, kind, names)
+    ]
+    return [np.concatenate(one) for one in zip(*parts, strict=True)] or [np.empty(0)] * len(names)
+
+
 def horizon(log: LogReader) -> int:
     """Number of steps: as the market says, else one more than the last step of an interaction."""
 
     def read() -> int:
-        import polars as pl
-
-        said = log.scan("market").select(pl.col("horizon").max()).collect().item()
-        if said is None:
-            last = log.scan("interaction").select(pl.col("step").max()).collect().item()
-            said = 0 if last is None else last + 1
-        return int(said)
+        (said,) = columns(log, "market", "horizon")
+        if said.size:
+            return int(said.max())
+        steps = (one["step"] for one in batches(log, "interaction", ["step"]))
+        return 1 + max((int(np.max(one)) for one in steps if np.size(one)), default=-1)
 
     return remembered(log, "horizon", read)
 
@@ -96,7 +117,8 @@ def phases(log: LogReader) -> dict[str, tuple[int, int]]:
     """The named phases of a log: first step and the step after the last."""
 
     def read() -> dict[str, tuple[int, int]]:
-        rows = log.scan("phase").select("name", "start", "stop").collect().rows()
+        names, *edges = columns(log, "phase", "name", "start", "stop")
+        rows = zip(names, *(one.tolist() for one in edges), strict=True)
         return {name: (start, stop) for name, start, stop in rows}
 
     return remembered(log, "phases", read)
@@ -106,24 +128,13 @@ def agents(log: LogReader) -> Agents:
     """The agents in the order of their numbers."""
 
     def read() -> Agents:
-        import polars as pl
-
-        scores = log.scan("static_score").select("agent", "f_score").unique("agent", keep="first")
-        table = (
-            log.scan("generator")
-            .select("agent", "seat", "entry_step")
-            .unique("agent", keep="first")
-            .join(scores, on="agent", how="left")
-            .sort("agent")
-            .with_columns(pl.col("f_score").cast(pl.Float64).fill_null(float("nan")))
-            .collect()
-        )
-        return Agents(
-            table["seat"].to_list(),
-            table["agent"].to_numpy().astype(np.int64),
-            table["f_score"].to_numpy(),
-            table["entry_step"].to_numpy().astype(np.int64),
-        )
+        agent, seat, entry = columns(log, "generator", "agent", "seat", "entry_step")
+        numbers, first = np.unique(agent.astype(np.int64), return_index=True)
+        scored, scores = columns(log, "static_score", "agent", "f_score")
+        f_score = np.full(numbers.size, np.nan)
+        for number, score in zip(scored[::-1], scores[::-1], strict=True):  # the first one counts
+            f_score[numbers == number] = score
+        return Agents(seat[first].tolist(), numbers, f_score, entry[first].astype(np.int64))
 
     return remembered(log, "agents", read)
 
@@ -137,41 +148,42 @@ def stays(log: LogReader) -> tuple[list[Stays], Integers]:
     """The distinct patterns of entries and exits, and the pattern of each seed."""
 
     def read() -> tuple[list[Stays], Integers]:
-        import polars as pl
+        from marketeval.events.information import CHANGES
 
-        moves = (
-            log.scan("intervention")
-            .with_columns(pl.col("change").cast(pl.String))
-            .filter(pl.col("change").is_in(["entry", "exit"]))
-            .select("seed", "step", "agent", "change")
-            .sort("seed", "step", maintain_order=True)
-            .collect()
-        )
-        by_seed: dict[int, list[tuple[int, int, str]]] = {}
-        for seed, step, agent, change in moves.iter_rows():
-            by_seed.setdefault(seed, []).append((step, agent, change))
+        entry, leaving = CHANGES.index("entry"), CHANGES.index("exit")
+        given = columns(log, "intervention", "seed", "step", "agent", "change")
+        seed, step, agent, change = (one.astype(np.int64) for one in given)
+        moves = np.flatnonzero((change == entry) | (change == leaving))
+        moves = moves[np.lexsort((step[moves], seed[moves]))]
+        every_seed = np.array(seeds(log), np.int64)
+        begins = np.searchsorted(seed[moves], every_seed)
+        counts = np.searchsorted(seed[moves], every_seed, side="right") - begins
+        # A row per seed: its moves side by side, and nobody's where another seed has more.
+        order = np.arange(counts.max(initial=0))
+        there = order < counts[:, None]
+        rows = np.full((*there.shape, 3), NOBODY)
+        mine = moves[(begins[:, None] + order)[there]]
+        rows[there] = np.stack([step[mine], agent[mine], change[mine] == entry], axis=-1)
+        rows = rows.reshape(every_seed.size, 3 * order.size)
+        distinct, pattern = np.unique(rows, axis=0, return_inverse=True)
         everyone = agents(log)
-        found: dict[tuple[tuple[int, int, str], ...], int] = {}
-        pattern = np.array(
-            [found.setdefault(tuple(by_seed.get(seed, ())), len(found)) for seed in seeds(log)],
-            np.int64,
-        )
-        return [_intervals(everyone, rows) for rows in found], pattern
+        return [_intervals(everyone, one.reshape(-1, 3)) for one in distinct], pattern
 
     return remembered(log, "stays", read)
 
 
-def _intervals(everyone: Agents, moves: tuple[tuple[int, int, str], ...]) -> Stays:
+def _intervals(everyone: Agents, moves: Integers) -> Stays:
+    """When the agents were there; a move is a step, an agent, and whether it enters."""
     rows: list[tuple[int, int, int]] = []
     for agent, (number, entry) in enumerate(zip(everyone.numbers, everyone.entry, strict=True)):
         since: int | None = int(entry)
-        for step, who, change in moves:
+        for step, who, enters in moves.tolist():
             if who != number:
                 continue
-            if change == "exit" and since is not None:
+            if not enters and since is not None:
                 rows.append((agent, since, step))
                 since = None
-            elif change == "entry" and since is None:
+            elif enters and since is None:
                 since = step
         if since is not None:
             rows.append((agent, since, NEVER))
