@@ -44,7 +44,7 @@ from marketeval.experiments.scenario import (
     with_overrides,
 )
 from marketeval.markets.information.market import InformationMarket
-from marketeval.metrics.base import evaluate, parse_metric
+from marketeval.metrics.base import Metric, evaluate, parse_metric
 
 Progress = Callable[[float, int], None]  # episodes done, in part too; episodes in all
 UNITS = 16  # pieces an arm is cut into: not a function of who plays, so that parts are alike
@@ -168,6 +168,7 @@ class _Session:
         self.keep, self.cuts = keep, units
         self._progress = progress or (lambda done, total: None)
         self._units = {_folder(out, name): list(done.get(name, ())) for name in arms}
+        self._manifests: dict[Path, Manifest] = {}  # as they stand on disk: nobody else writes
         self._parts: dict[tuple[Path, int], float] = {}  # of the episodes under way
         self._begun = False
 
@@ -231,12 +232,28 @@ class _Session:
         for name in self.unfinished:
             path = _folder(self.out, name)
             done = self.done.get(name, ())
-            _open(path, self.arms[name], self.engines[name], self.seeds, done, self.keep)
+            self._manifests[path] = _open(
+                path, self.arms[name], self.engines[name], self.seeds, done, self.keep
+            )
         self._told_progress()
 
     def _end(self) -> None:
+        """Compute the metrics and mark the arms as finished."""
         for name in self.unfinished:
-            _close(_folder(self.out, name))
+            path = _folder(self.out, name)
+            discard_halves(path)
+            metrics = [parse_metric(text) for text in self.arms[name].scenario.metrics]
+            gathered = _gathered if self.keep == "metrics" else evaluate
+            write_table(path / "metrics.parquet", gathered(RunDirectory(path), metrics))
+            units = self._manifests[path].units
+            self._mark(
+                path,
+                status="finished",
+                ended=datetime.now(UTC).isoformat(timespec="seconds"),
+                events=sum(unit.events for unit in units),
+                log_digest=digest_of(units) if self.keep == "log" else "",
+                reason="",
+            )
 
     def _pieces(self) -> list[tuple[str, Piece]]:
         """What is left to play, with the arm it belongs to."""
@@ -263,8 +280,13 @@ class _Session:
         self._units[path].append(unit)
         for seed in unit.digests:
             self._parts.pop((path, seed), None)
-        _mark(path, units=tuple(sorted(self._units[path], key=lambda one: one.number)))
+        self._mark(path, units=tuple(sorted(self._units[path], key=lambda one: one.number)))
         self._told_progress()
+
+    def _mark(self, path: Path, **changes: object) -> None:
+        """Change a manifest."""
+        self._manifests[path] = self._manifests[path].model_copy(update=changes)
+        write_manifest(path, self._manifests[path])
 
     def _told_progress(self) -> None:
         count = sum(len(unit.digests) for units in self._units.values() for unit in units)
@@ -283,11 +305,10 @@ class _Session:
                 raise
             interrupted = isinstance(error, KeyboardInterrupt)
             reason = "interrupted" if interrupted else f"{type(error).__name__}: {error}"
-            for name in self.unfinished:
-                with contextlib.suppress(OSError, MarketevalError):
-                    if not _is_finished(_folder(self.out, name)):
-                        told = " ".join(reason.split())
-                        _mark(_folder(self.out, name), status="failed", reason=told)
+            for path, manifest in self._manifests.items():
+                if manifest.status != "finished":
+                    with contextlib.suppress(OSError):
+                        self._mark(path, status="failed", reason=" ".join(reason.split()))
             if interrupted:
                 raise
             reason = f"{error}" if isinstance(error, MarketevalError) else reason
@@ -314,60 +335,38 @@ def _open(
     seeds: Sequence[int],
     done: Sequence[Unit],
     keep: Keep,
-) -> None:
+) -> Manifest:
+    """Make the folder of an arm ready; its manifest."""
     path.mkdir(parents=True, exist_ok=True)
     now = datetime.now(UTC).isoformat(timespec="seconds")
     started = RunDirectory(path).manifest.started if done else now
     discard_unfinished(path, done)
     scenario = arm.scenario
-    write_manifest(
-        path,
-        Manifest(
-            name=scenario.name,
-            title=scenario.title,
-            description=scenario.description,
-            family=scenario.family,
-            version=marketeval.__version__,
-            engine=engine,
-            keep=keep,
-            seeds=seeds_text(seeds),
-            data=dict(arm.hashes),
-            python=platform.python_version(),
-            packages={name: version(name) for name in ("numpy", "numba", "polars", "pydantic")},
-            started=started,
-            units=tuple(done),
-        ),
+    manifest = Manifest(
+        name=scenario.name,
+        title=scenario.title,
+        description=scenario.description,
+        family=scenario.family,
+        version=marketeval.__version__,
+        engine=engine,
+        keep=keep,
+        seeds=seeds_text(seeds),
+        data=dict(arm.hashes),
+        python=platform.python_version(),
+        packages={name: version(name) for name in ("numpy", "numba", "polars", "pydantic")},
+        started=started,
+        units=tuple(done),
     )
+    write_manifest(path, manifest)
     write_scenario(path, scenario)
+    return manifest
 
 
-def _close(path: Path) -> None:
-    """Compute the metrics over the whole log and mark the run as finished."""
-    discard_halves(path)
-    run = RunDirectory(path)
-    units = run.manifest.units
-    if run.manifest.keep == "metrics":
-        tables = [pl.read_parquet(metrics_of(path, unit.number)) for unit in units]
-        metrics = pl.concat(
-            one.filter(pl.col("metric") == str(metric))
-            for metric in map(parse_metric, dict.fromkeys(run.scenario.metrics))
-            for one in tables
-        )
-    else:
-        metrics = evaluate(run, [parse_metric(text) for text in run.scenario.metrics])
-    write_table(path / "metrics.parquet", metrics)
-    _mark(
-        path,
-        status="finished",
-        ended=datetime.now(UTC).isoformat(timespec="seconds"),
-        events=sum(unit.events for unit in units),
-        log_digest=digest_of(units) if run.manifest.keep == "log" else "",
-        reason="",
-    )
-
-
-def _mark(path: Path, **changes: object) -> None:
-    write_manifest(path, RunDirectory(path).manifest.model_copy(update=changes))
+def _gathered(run: RunDirectory, metrics: Sequence[Metric]) -> pl.DataFrame:
+    """What the units computed, in the order of `evaluate`: metric by metric, then unit by unit."""
+    order = pl.Enum(list(dict.fromkeys(map(str, metrics))))
+    tables = [pl.read_parquet(metrics_of(run.path, unit.number)) for unit in run.manifest.units]
+    return pl.concat(tables).sort(pl.col("metric").cast(order), maintain_order=True)
 
 
 def _is_finished(path: Path) -> bool:
