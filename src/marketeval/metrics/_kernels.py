@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from marketeval.core.compiled import inline, kernel
+from marketeval.core.streams import draw_uniform
 
 Values = NDArray[Any]  # any: kernels are compiled for the types they are called with
 INTERACTIONS, EVERYTHING = range(2)
@@ -228,3 +229,18 @@ def follow_steps(
                 retained[episode, one] += hits[one] / m
         begin = end
     return counts, retained
+
+
+@kernel
+def draw_seeds(code: np.uint64, first: int, counts: Values) -> None:
+    """Count how often each of some seeds is drawn in resamples `first`, `first` + 1, ...
+
+    `counts` is of shape (resamples, seeds); a resample draws as many seeds as there are.
+    """
+    resamples, seeds = counts.shape
+    drawn = np.empty(seeds, np.int64)
+    for place in range(resamples):
+        for index in range(seeds):
+            drawn[index] = int(draw_uniform(code, first + place, index) * seeds)
+        for index in range(seeds):
+            counts[place, drawn[index]] += 1

@@ -8,6 +8,8 @@ always gives the same interval.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +17,8 @@ from numpy.typing import NDArray
 
 from marketeval.core.errors import UsageError
 from marketeval.core.streams import Streams
+from marketeval.core.threads import each, kernel_threads
+from marketeval.metrics._kernels import draw_seeds
 
 if TYPE_CHECKING:
     import polars as pl
@@ -119,15 +123,23 @@ def _summary(matrix: Floats, level: float, resamples: int) -> dict[str, Floats]:
 
 
 def _resampled(seeds: int, resamples: int) -> Iterator[tuple[slice, Floats]]:
-    """How often each seed is drawn in each resample, some resamples at a time."""
-    stream = Streams(0)["bootstrap"]
+    """How often each seed is drawn in each resample, some resamples at a time, in one array."""
     chunk = max(1, min(resamples, _CELLS // max(seeds, 1)))
+    draws = np.empty((chunk, seeds))
     for start in range(0, resamples, chunk):
         stop = min(start + chunk, resamples)
-        draws = np.empty((stop - start, seeds))
-        for place in range(start, stop):
-            draws[place - start] = np.bincount(stream.below(seeds, place, seeds), minlength=seeds)
-        yield slice(start, stop), draws
+        draws[: stop - start] = _drawn(seeds, start, stop)
+        yield slice(start, stop), draws[: stop - start]
+
+
+@lru_cache(maxsize=8)  # a table and its controls are resampled alike
+def _drawn(seeds: int, start: int, stop: int) -> NDArray[np.uint8]:
+    """How often each seed is drawn in each of some resamples: never as often as 256 times."""
+    counts = np.zeros((stop - start, seeds), np.uint8)
+    code = Streams(0)["bootstrap"].code
+    edges = np.linspace(0, stop - start, kernel_threads() + 1).astype(np.int64).tolist()
+    each(lambda one: draw_seeds(code, start + one[0], counts[one[0] : one[1]]), [*pairwise(edges)])
+    return counts
 
 
 def _quantile(values: Floats, q: float) -> Floats:
