@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 KEY = ("metric", "window", "step", "subject")
+TEXTS = ("metric", "window", "subject")
 _CELLS = 1 << 22  # numbers in one array
 
 
@@ -38,22 +39,28 @@ def summarise(tidy: pl.DataFrame, *, level: float = 0.95, resamples: int = 2000)
     import polars as pl
 
     _check(level, resamples)
-    table = tidy.select("seed", *KEY, pl.col("value").fill_nan(None))
-    keys = table.select(KEY).unique(maintain_order=True).with_row_index("key")
-    seeds = table.select(pl.col("seed").unique().sort()).with_row_index("row")
-    placed = table.join(keys, on=KEY, how="left", nulls_equal=True).join(
-        seeds, on="seed", how="left"
+    coded = tidy.select(  # numbers instead of texts, which would be copied once for every row
+        "seed",
+        *(pl.col(one).cast(pl.Categorical).to_physical() for one in TEXTS),
+        "step",
+        pl.col("value").fill_nan(None),
     )
-    rows, places = placed["row"].to_numpy(), placed["key"].to_numpy()
-    values = placed["value"].to_numpy()
+    first = coded.select(KEY).with_row_index("row").unique(KEY, keep="first", maintain_order=True)
+    keys = tidy.select(KEY)[first["row"]]
+    placed = coded.join(
+        first.drop("row").with_row_index("key"), on=KEY, how="left", nulls_equal=True
+    )
+    seeds = placed["seed"].unique().sort().to_numpy()
+    rows = np.searchsorted(seeds, placed["seed"].to_numpy())
+    places, values = placed["key"].to_numpy(), placed["value"].to_numpy()
     order = np.argsort(places, kind="stable")
     rows, places, values = rows[order], places[order], values[order]
-    chunk = max(1, min(_CELLS // max(seeds.height, 1), _CELLS // resamples))
+    chunk = max(1, min(_CELLS // max(seeds.size, 1), _CELLS // resamples))
     columns: list[dict[str, Floats]] = []
     for start in range(0, keys.height, chunk):
         stop = min(start + chunk, keys.height)
         part = slice(*np.searchsorted(places, [start, stop]).tolist())
-        matrix = np.full((seeds.height, stop - start), np.nan)
+        matrix = np.full((seeds.size, stop - start), np.nan)
         matrix[rows[part], places[part] - start] = values[part]
         found = _summary(matrix, level, resamples)
         nulls = places[part][np.isnan(values[part])] - start
@@ -69,7 +76,7 @@ def summarise(tidy: pl.DataFrame, *, level: float = 0.95, resamples: int = 2000)
         pl.col("seeds", "undefined").cast(pl.Int64),
         pl.col("mean", "sd", "low", "high").fill_nan(None),
     )
-    return keys.drop("key").hstack(summary)
+    return keys.hstack(summary)
 
 
 def paired_effect(
