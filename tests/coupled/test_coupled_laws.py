@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from unittest.mock import patch
 
 import polars as pl
 from ecosystems import play
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from marketeval.metrics import potential
 from marketeval.metrics.base import evaluate, parse_metric
 
 TOPICS = ("cats", "law", "math")
@@ -186,6 +188,19 @@ def test_nothing_beats_the_best_path_of_each_question_and_the_parts_make_the_who
     assert abs(found["LostUtility"]["value"].sum() - (1.0 - mean)) < 1e-9
 
 
+@settings(max_examples=10)
+@given(ecosystems(), st.integers(1, 60))
+def test_how_many_interactions_are_looked_at_together_makes_no_difference(market, rows):
+    log = play(market, seeds=[1, 2, 5, 8])
+    texts = ["Regret(best=item)", "AllocationEfficiency", "LostUtility", "Regret", "Contribution"]
+    metrics = [parse_metric(text) for text in texts]
+    whole = evaluate(log, metrics)
+    with patch.object(potential, "ROWS", rows):
+        assert evaluate(log, metrics).equals(whole)
+        for one in metrics:  # and by itself, on a log that remembers nothing
+            assert one.compute(log).equals(whole.filter(pl.col("metric") == str(one)))
+
+
 @settings(max_examples=40)
 @given(ecosystems(declared_only=True), st.integers(0, 99), st.sampled_from(["traffic", "best"]))
 def test_contributions_and_the_closed_book_sum_to_the_whole(market, seed, routing):
@@ -195,9 +210,9 @@ def test_contributions_and_the_closed_book_sum_to_the_whole(market, seed, routin
     alone = evaluate(log, [parse_metric(f"MarginalContribution{text}")])
     if tidy["value"].null_count():
         return
-    from marketeval.metrics.potential import Contribution, potential
+    from marketeval.metrics.potential import Contribution
 
-    known = potential(log)
+    known = potential.potential(log)
     _, game = Contribution(routing=routing).worths(log, known, 0)
     retrievers = alone.height
     whole, closed = game.worth((1 << retrievers) - 1), game.worth(0)

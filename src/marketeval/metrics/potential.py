@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from marketeval.core.errors import UsageError
 from marketeval.metrics.base import metric
 from marketeval.metrics.population import OfEcosystem
-from marketeval.metrics.tables import remembered, seeds
+from marketeval.metrics.tables import Remembering, remembered, seeds
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,6 +30,7 @@ Integers = NDArray[np.int64]
 Row = tuple[str | None, float | None, str | None]  # subject, value, note
 UNKNOWN = "the market wrote no potential outcomes: somebody has to be asked to know them"
 NONE = "no interaction"
+ROWS = 1 << 18  # interactions that are looked at together
 MOST = 10  # retrievers whose coalitions are all gone through
 CAUSES = ("generation", "retrieval", "choice", "routing", "congestion")
 
@@ -53,7 +54,7 @@ class Potential:
 
 @dataclass(frozen=True)
 class Journeys:
-    """The interactions of a log, one entry each: places in `seeds(log)` and in `Potential`."""
+    """Interactions of a log, one entry each: places in `seeds(log)` and in `Potential`."""
 
     seed: Integers
     segment: Integers
@@ -100,46 +101,64 @@ def potential(log: LogReader) -> Potential | None:
     return remembered(log, "potential", read)
 
 
-def journeys(log: LogReader, known: Potential) -> Journeys:
-    """The interactions that got somewhere, with the path each took."""
+def journeys(log: LogReader, known: Potential, place: int) -> Journeys:
+    """The interactions that got somewhere, with the path each took: those of the seed at a place,
+    and of as many seeds beside it as are read together."""
+    block_of = remembered(log, "blocks of journeys", lambda: _blocks(log))
+    under_way: dict[int, Journeys] = remembered(log, "journeys", dict)
+    block = int(block_of[place])
+    if block not in under_way:
+        under_way.clear()
+        here = np.array(seeds(log))[block_of == block]
+        under_way[block] = _read(log, known, int(here[0]), int(here[-1]))
+    return under_way[block]
 
-    def read() -> Journeys:
-        import polars as pl
 
-        keys = ["seed", "step", "slot"]
-        calls = (
-            log.scan("retrieval")
-            .group_by(keys)
-            .agg(pl.col("agent").first().alias("retriever"), pl.col("router").first().alias("via"),
-                 pl.len().alias("calls"))
-        )  # fmt: skip
-        users = log.scan("user").filter(pl.col("seed").is_null()).select("user", "segment")
-        table = (
-            log.scan("path").select(*keys, "router", "provider", "effort")
-            .join(log.scan("interaction").select(*keys, "user", "question", "topic", "utility"),
-                  on=keys, how="inner")
-            .join(users, on="user", how="left")
-            .join(calls, on=keys, how="left")
-            .with_columns(pl.col("retriever").fill_null(-1), pl.col("via").fill_null(-1),
-                          pl.col("calls").fill_null(0))
-            .sort(keys)
-            .collect()
-        )  # fmt: skip
-        return Journeys(
-            seed=np.searchsorted(seeds(log), table["seed"].to_numpy()),
-            segment=table["segment"].to_numpy().astype(np.int64),
-            provider=np.searchsorted(known.providers, table["provider"].to_numpy()),
-            retriever=np.searchsorted(known.retrievers, table["retriever"].to_numpy()),
-            question=table["question"].to_numpy().astype(np.int64),
-            topic=table["topic"].to_numpy().astype(np.int64),
-            routed=table["router"].to_numpy() >= 0,
-            fetched=table["via"].to_numpy() >= 0,
-            utility=table["utility"].to_numpy(),
-            single=table["calls"].to_numpy() <= 1,
-            refused=(table["effort"].to_numpy() == 0) & (table["calls"].to_numpy() == 0),
-        )
+def _blocks(log: LogReader) -> Integers:
+    """A number per seed: those that are read together, ROWS interactions or one seed more."""
+    import polars as pl
 
-    return remembered(log, "journeys", read)
+    counts = dict(log.scan("path").group_by("seed").agg(pl.len()).collect().iter_rows())
+    return np.cumsum([counts.get(seed, 0) for seed in seeds(log)], dtype=np.int64) // ROWS
+
+
+def _read(log: LogReader, known: Potential, first: int, last: int) -> Journeys:
+    """The interactions of the seeds from one to another."""
+    import polars as pl
+
+    keys = ["seed", "step", "slot"]
+    here = pl.col("seed").is_between(first, last)
+    calls = (
+        log.scan("retrieval").filter(here)
+        .group_by(keys)
+        .agg(pl.col("agent").first().alias("retriever"), pl.col("router").first().alias("via"),
+             pl.len().alias("calls"))
+    )  # fmt: skip
+    users = log.scan("user").filter(pl.col("seed").is_null()).select("user", "segment")
+    told = log.scan("interaction").filter(here)
+    table = (
+        log.scan("path").filter(here).select(*keys, "router", "provider", "effort")
+        .join(told.select(*keys, "user", "question", "topic", "utility"), on=keys, how="inner")
+        .join(users, on="user", how="left")
+        .join(calls, on=keys, how="left")
+        .with_columns(pl.col("retriever").fill_null(-1), pl.col("via").fill_null(-1),
+                      pl.col("calls").fill_null(0))
+        .sort(keys)
+        .collect()
+    )  # fmt: skip
+    return Journeys(
+        seed=np.searchsorted(seeds(log), table["seed"].to_numpy()),
+        segment=table["segment"].to_numpy().astype(np.int64),
+        provider=np.searchsorted(known.providers, table["provider"].to_numpy()),
+        retriever=np.searchsorted(known.retrievers, table["retriever"].to_numpy()),
+        question=table["question"].to_numpy().astype(np.int64),
+        topic=table["topic"].to_numpy().astype(np.int64),
+        routed=table["router"].to_numpy() >= 0,
+        fetched=table["via"].to_numpy() >= 0,
+        utility=table["utility"].to_numpy(),
+        single=table["calls"].to_numpy() <= 1,
+        refused=(table["effort"].to_numpy() == 0) & (table["calls"].to_numpy() == 0),
+    )
 
 
 class OfSeed(OfEcosystem):
@@ -159,6 +178,7 @@ class OfSeed(OfEcosystem):
 
         from marketeval.metrics.base import TIDY
 
+        log = log if isinstance(log, Remembering) else Remembering(log)
         known = potential(log)
         rows = []
         for place, seed in enumerate(seeds(log)):
@@ -196,7 +216,7 @@ class Regret(OfSeed):
 
     def measure(self, log: LogReader, known: Potential, place: int) -> Iterator[Row]:
         """One value."""
-        trips = journeys(log, known)
+        trips = journeys(log, known, place)
         here = (trips.seed == place) & trips.single
         out = int(((trips.seed == place) & ~trips.single).sum())
         note = f"{out} interactions with several retrievers are left out" if out else None
@@ -227,7 +247,7 @@ class AllocationEfficiency(OfSeed):
 
     def measure(self, log: LogReader, known: Potential, place: int) -> Iterator[Row]:
         """One value."""
-        trips = journeys(log, known)
+        trips = journeys(log, known, place)
         here = (trips.seed == place) & trips.single
         could = known.utility[trips.segment[here], :, :, trips.question[here]]
         size = int(here.sum())
@@ -259,7 +279,7 @@ class LostUtility(OfSeed):
 
     def measure(self, log: LogReader, known: Potential, place: int) -> Iterator[Row]:
         """A value per cause."""
-        trips = journeys(log, known)
+        trips = journeys(log, known, place)
         here = (trips.seed == place) & trips.single
         if not here.any():
             yield from ((one, None, NONE) for one in CAUSES)
@@ -303,7 +323,7 @@ class _Coalitions(OfSeed):
 
     def worths(self, log: LogReader, known: Potential, place: int) -> tuple[list[int], Game] | None:
         """The retrievers' places and the worth of their coalitions; None without interactions."""
-        trips = journeys(log, known)
+        trips = journeys(log, known, place)
         here = trips.seed == place
         if self.topic:
             names = dict(log.scan("topic").select("name", "topic").collect().iter_rows())
