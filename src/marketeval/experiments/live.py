@@ -31,7 +31,6 @@ from marketeval.core.market import Agent, Market, Request, Script
 from marketeval.core.streams import Streams
 from marketeval.events.information import NOT_ATTEMPTED
 from marketeval.experiments.asking import Asking, Stage
-from marketeval.experiments.asking import is_live as is_live  # others find it here
 from marketeval.experiments.assembly import assemble
 from marketeval.experiments.experiment import Experiment
 from marketeval.experiments.run_directory import CALLS, scenario_text

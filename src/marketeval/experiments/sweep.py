@@ -26,10 +26,10 @@ from typing import Any
 import polars as pl
 
 from marketeval.core.errors import DataError, RunError, UnknownNameError, UsageError
+from marketeval.experiments.asking import is_live
 from marketeval.experiments.compare import compare
 from marketeval.experiments.engines import ENGINES, Engine, engine_for
 from marketeval.experiments.executors import Executor, Serial, WorkerDied
-from marketeval.experiments.live import is_live
 from marketeval.experiments.pieces import KEEPS, Keep, seeds_text
 from marketeval.experiments.run_directory import (
     RunDirectory,
