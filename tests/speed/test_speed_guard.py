@@ -56,7 +56,7 @@ def test_a_thread_plays_at_least_a_third_of_what_a_bare_kernel_does(
 ) -> None:
     speed = load("speed", monkeypatch)
     size = (1000, 1000, 50)
-    run = speed.ours(*size, log=False, threads=1)
+    run = speed.ours(*size, log=(), threads=1)
     run(), speed.bare.seconds(10, 5, 10)  # compiled
     pairs = [(run()[CPU], speed.bare.seconds(*size)) for _ in range(7)]
     assert min(mine / bare for mine, bare in pairs) < 3
@@ -67,6 +67,7 @@ def test_a_log_in_memory_costs_less_than_three_times_the_market_itself(
 ) -> None:
     speed = load("speed", monkeypatch)
     size = (1000, 1000, 50)
-    alone, logged = speed.ours(*size, log=False, threads=1), speed.ours(*size, threads=1)
+    alone = speed.ours(*size, log=(), threads=1)
+    logged = speed.ours(*size, log=speed.LOGGED, threads=1)
     alone(), logged()
     assert min(logged()[CPU] / alone()[CPU] for _ in range(7)) < 3

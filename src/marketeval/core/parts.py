@@ -6,6 +6,7 @@ import hashlib
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,6 @@ from marketeval.core.checksum import Checksum
 from marketeval.core.columns import SEED, TURN, Column, EventKind, Given, Values, frame, storage
 from marketeval.core.compiled import kernel
 from marketeval.core.errors import EventError
-from marketeval.core.threads import each
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,13 +49,9 @@ class Part:
     def arrays(self, names: Sequence[str]) -> dict[str, Values | float]:
         """Some columns as arrays, or as the value that they have throughout."""
         if self._frame is None:
-            made = each(self._array, names) if self.rows >= SOON else map(self._array, names)
-            return dict(zip(names, made, strict=True))
+            given = {name: self._given[name] for name in names}
+            return {name: one() if callable(one) else one for name, one in given.items()}
         return {name: as_array(self._frame[name]) for name in names}
-
-    def _array(self, name: str) -> Values | float:
-        given = self._given[name]
-        return given() if callable(given) else given
 
     def slice(self, start: int, stop: int) -> Part:
         """The rows from `start` to `stop`."""
@@ -280,11 +276,10 @@ def check(kind: str, column: Column, bounds: tuple[float, float], given: Any) ->
     """
     if callable(given):
         return lambda: check(kind, column, bounds, given())
-    wanted = np.dtype(storage(column.type))
+    if isinstance(given, (int, float)):
+        return _one(kind, column, bounds, given)
     if not isinstance(given, np.ndarray):
-        target = np.empty(1, wanted)
-        store(kind, column, bounds, given, target, slice(0, 1))
-        return target[0]
+        return _one.__wrapped__(kind, column, bounds, given)
     if given.dtype.kind not in ACCEPTED.get(column.type, "iu") or column.type == "text":
         raise EventError(
             f"event '{kind}': column '{column.name}' takes {column.type}, got {given!r:.80}"
@@ -296,7 +291,15 @@ def check(kind: str, column: Column, bounds: tuple[float, float], given: Any) ->
             low, high = (bounds[0], bounds[1]) if low != low else (low, high)
         if not bounds[0] <= low <= high <= bounds[1]:
             raise EventError(_out_of_bounds(kind, column, bounds, given))
-    return given.astype(wanted, copy=False)
+    return given.astype(storage(column.type), copy=False)
+
+
+@lru_cache(maxsize=256, typed=True)  # what holds throughout an episode often holds in all of them
+def _one(kind: str, column: Column, bounds: tuple[float, float], value: Any) -> Any:
+    """One value, checked and of its column's type (any: as in `store`)."""
+    target = np.empty(1, storage(column.type))
+    store(kind, column, bounds, value, target, slice(0, 1))
+    return target[0]
 
 
 def _out_of_bounds(kind: str, column: Column, bounds: tuple[float, float], value: object) -> str:

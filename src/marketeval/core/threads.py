@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
+from itertools import pairwise
 from typing import TypeVar
 
 Work = TypeVar("Work")
@@ -44,10 +45,16 @@ def each(function: Callable[[Work], Result], work: Sequence[Work]) -> Iterable[R
 
     Work that asks for more of it does that by itself.
     """
-    threads = min(kernel_threads(), len(work))
-    if threads <= 1 or getattr(_HERE, "works", False):
+    threads = min(kernel_threads(), len(work)) if len(work) > 1 else 1
+    if threads == 1 or getattr(_HERE, "works", False):
         return [function(one) for one in work]
     return list(_pool(threads).map(function, work))
+
+
+def each_part(whole: int, most: int, work: Callable[[int, int], object]) -> None:
+    """Do some work from place to place, in parts of at most so many places, as `each` does."""
+    edges = [*range(0, whole, most), whole]
+    each(lambda part: work(*part), list(pairwise(edges)))
 
 
 _HERE = threading.local()

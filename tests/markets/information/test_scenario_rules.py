@@ -8,7 +8,8 @@ from worlds import PAIRS, a_world, interactions
 
 from marketeval.choice.preference import KINDS
 from marketeval.choice.rules import BUILT_IN, RULES
-from marketeval.core.errors import UnknownNameError
+from marketeval.core.errors import ScenarioError
+from marketeval.core.spec import validated
 from marketeval.markets.information.scenario import Choice, Information
 
 
@@ -56,8 +57,8 @@ def test_what_cannot_be_played_is_refused_in_words(spec, words):
 
 
 def test_an_unknown_rule_gets_its_near_miss():
-    with pytest.raises(UnknownNameError, match="unknown choice rule 'ucb'; did you mean 'ucb1'"):
-        Choice(rule="ucb")
+    with pytest.raises(ScenarioError, match="unknown choice rule 'ucb'; did you mean 'ucb1'"):
+        validated(Choice, {"rule": "ucb"})
 
 
 def test_a_segment_inherits_what_it_does_not_say():

@@ -18,6 +18,7 @@ Integers = NDArray[np.int64]
 Codes = NDArray[np.uint64]
 
 HALF, LOW = np.uint64(32), np.uint64(0xFFFFFFFF)  # of a place: the slot, and the row
+ONE = np.uint64(1)
 
 
 class Dealt(NamedTuple):
@@ -31,14 +32,16 @@ class Dealt(NamedTuple):
 
 @kernel
 def deal_users(
-    code: np.uint64, begin: int, end: int, since: int, users: int, shift: np.uint32,
-    replacement: bool, who: NDArray[np.int32], places: Codes, begins: Integers,
+    code: np.uint64, begin: int, end: int, since: int, users: int, replacement: bool,
+    who: NDArray[np.int32], places: Codes, begins: Integers,
 ) -> None:  # fmt: skip
-    """Draw the users of steps `begin` to `end` of one episode, and sort their slots by blocks."""
+    """Draw the users of steps `begin` to `end` of one episode, and sort their slots into piles of
+    users, as many as `begins` has."""
+    share = np.uint64(((begins.shape[1] - 1) << 32) // users)
     order = np.arange(0 if replacement else users)
-    at = np.empty(begins.shape[1], np.int64)
+    at = np.empty(begins.shape[1], np.uint64)
     for step in range(begin, end):
-        drawn, here = who[step], begins[step]
+        drawn, here, its = who[step], begins[step], places[step]
         count = drawn.size
         if replacement:
             for place in range(count):
@@ -49,17 +52,18 @@ def deal_users(
             draw_order(code, since + step, order, count)
             for place in range(count):
                 drawn[place] = order[place]
-        here[:] = 0
+        at[:] = 0
         for place in range(count):
-            here[np.uint64(np.uint32(drawn[place]) >> shift) + np.uint64(1)] += 1
-        for block in range(here.size - 1):
-            here[block + 1] += here[block]
-        at[:] = here
+            user = np.uint64(np.uint32(drawn[place]))
+            at[(user * share >> HALF) + ONE] += ONE
+        for one in range(at.size - 1):
+            at[one + 1] += at[one]
+        here[:] = at
         for place in range(count):
-            mine = np.uint64(np.uint32(drawn[place]) >> shift)
-            to = np.uint64(at[mine])
-            at[mine] += 1
-            places[step, to] = (np.uint64(place) << HALF) | np.uint64(drawn[place])
+            user = np.uint64(np.uint32(drawn[place]))
+            pile = user * share >> HALF
+            its[at[pile]] = (np.uint64(place) << HALF) | user
+            at[pile] += ONE
 
 
 @kernel
@@ -72,15 +76,14 @@ def deal_episodes(
     order = np.arange(users)
     for step in range(steps):
         for episode in range(begin, end):
-            drawn = who[episode, step]
+            code, drawn = codes[episode], who[episode, step]
             if replacement:
                 for place in range(count):
-                    u = draw_uniform(codes[episode], since + step, place)
-                    drawn[place] = int(u * users)
+                    drawn[place] = int(draw_uniform(code, since + step, place) * users)
             else:
                 for place in range(users):
                     order[place] = place
-                draw_order(codes[episode], since + step, order, count)
+                draw_order(code, since + step, order, count)
                 for place in range(count):
                     drawn[place] = order[place]
             for place in range(count):
@@ -92,20 +95,22 @@ def deal_episodes(
 @kernel
 def ask(codes: Codes, start: int, questions: int, out: NDArray[np.int32]) -> None:
     """The questions of the interactions from number `start` on; `out` is (episodes, rows)."""
-    pool, u = np.empty(questions, np.int32), np.empty(questions)
+    pool, other = np.empty(questions, np.int32), np.empty(questions, np.uint64)
     for episode in range(out.shape[0]):
-        done, rows = 0, out.shape[1]
-        while done < rows:
+        code, row, done = codes[episode], out[episode], 0
+        while done < row.size:
             turn = (start + done) // questions
             first = start + done - turn * questions
-            last = min(questions, first + rows - done)
-            for place in range(last):
-                u[place] = draw_uniform(codes[episode], turn, place)
+            last = min(questions, first + row.size - done)
+            for place in range(last):  # as `draw_order`, but nobody comes back to a place
+                u = draw_uniform(code, turn, place)
+                other[place] = place + int(u * (questions - place))
             for place in range(questions):
                 pool[place] = place
-            for place in range(last):  # as `draw_order`
-                other = place + int(u[place] * (questions - place))
-                pool[place], pool[other] = pool[other], pool[place]
+            for place in range(first):
+                pool[other[place]] = pool[place]
             for place in range(first, last):
-                out[episode, done] = pool[place]
-                done += 1
+                at, to = np.uint64(place), np.uint64(done + place - first)
+                row[to] = pool[other[at]]
+                pool[other[at]] = pool[at]
+            done += last - first

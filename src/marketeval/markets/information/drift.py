@@ -27,7 +27,8 @@ Places = NDArray[np.uint32]
 Truths = NDArray[np.bool_]
 Notes = NDArray[np.uint16]
 
-AT_A_TIME = 512  # interactions whose draws are made together
+AT_A_TIME = 1024  # interactions whose draws are made together
+FEW = 128  # the same where users are few
 AHEAD = 24  # interactions before which the state of a user is fetched
 EXPLORED, RIGHT = 14, 15  # bits of what is noted of an interaction, above those of the agent
 MASK = (1 << EXPLORED) - 1
@@ -68,15 +69,14 @@ class Draws(NamedTuple):
 class Some(NamedTuple):
     """Some interactions, in the order they are dealt: so many first places of arrays.
 
-    `noted` is where each is noted, `held` whom its user held to be best when its agent was chosen;
-    `code` is work space, and at the end what is noted.
+    `held` is whom its user held to be best when its agent was chosen; `code` is work space, and at
+    the end what is noted.
     """
 
     step: Integers
     slot: Places
     row: Places
     episode: Places
-    noted: Integers
     held: Notes
     agent: Notes
     explored: Truths
@@ -108,11 +108,12 @@ def live(
     answer is fixed. `note`: agent + 2**EXPLORED if explored + 2**RIGHT if right, of one episode
     step by step in the order dealt (two blocks never write side by side), else as in the log.
     """
-    _, steps, per_step = note.shape
+    steps = note.shape[1]
     lone, flat, width = episode_of.size == 0, first.reshape(-1), np.uint64(first.shape[1])
-    out, some, explorers = note.reshape(-1), *_room(AT_A_TIME)
-    slot, row, when, noted = some.slot, some.row, some.step, some.noted
-    episode, held, code = some.episode, some.held, some.code
+    most = min(AT_A_TIME, max(FEW, first.shape[0]))  # few users would often come again
+    some, explorers = _room(most)
+    slot, row, when, held = some.slot, some.row, some.step, some.held
+    episode, code = some.episode, some.code
     longest = 0
     for step in range(steps):
         longest = max(longest, dealt.begins[step, block + 1] - dealt.begins[step, block])
@@ -122,23 +123,22 @@ def live(
     while step < steps:
         # The next interactions, of several steps if these are short. A step that is too long is
         # taken in turns, and chosen in as it began.
-        count, fresh, taken = 0, 0, -1
-        while step < steps and count < AT_A_TIME and taken < 0:
+        count, fresh, taken, opened = 0, 0, -1, (step, begin)
+        while step < steps and count < most and taken < 0:
             opens, ends = dealt.begins[step, block], dealt.begins[step, block + 1]
-            if together and count and count + ends - opens > AT_A_TIME:
+            if together and count and count + ends - opens > most:
                 break
-            if together and ends - opens > AT_A_TIME:
+            if together and ends - opens > most:
                 taken = begin - opens
                 for place in range(ends - opens if taken == 0 else 0):
                     before[place] = best[dealt.place[step, opens + place] & LOW]
-            more = min(ends - begin, AT_A_TIME - count)
+            more = min(ends - begin, most - count)
             its = dealt.place[step]
             for place in range(more):  # places are never below 0: unsigned, they need no check
                 dealt_, to = its[np.uint64(begin + place)], np.uint64(count + place)
                 slot[to], row[to] = dealt_ >> HALF, dealt_ & LOW
             for place in range(more):
                 when[np.uint64(count + place)] = since + step
-                noted[np.uint64(count + place)] = step * per_step + begin + place
             fresh = more if together and count == 0 else fresh
             count, begin = count + more, begin + more
             if begin == ends:
@@ -147,9 +147,6 @@ def live(
         if not lone:
             for place in range(count):
                 episode[place] = episode_of[np.uint64(row[place])]
-            for place in range(count):
-                before_it = np.int64(episode[place]) * steps + when[place] - since
-                noted[place] = before_it * per_step + np.int64(slot[place])
         for place in range(count):
             held[place] = best[np.uint64(row[place])]
         for place in range(count if taken >= 0 else 0):
@@ -159,17 +156,33 @@ def live(
         _choose(rule, draws, lone, some, count, explorers)
         _answer(rule, draws, some, count, since, question)
         _learn(rule, draws, together, some, count, fresh, first, best, since, question)
-        for place in range(count):
-            out[np.uint64(noted[place])] = code[place]
+        if lone:
+            _note(code, count, opened, dealt, block, note[0])
+        else:
+            for place in range(count):
+                note[episode[place], when[place] - since, slot[place]] = code[place]
+
+
+@inline
+def _note(
+    code: Codes, count: int, opened: tuple[int, int], dealt: Dealt, block: int, note: Notes
+) -> None:
+    """Note some interactions of one episode in the order dealt, from a step and a place in it."""
+    done, (step, begin) = 0, opened
+    while done < count:
+        here, more = note[step], min(dealt.begins[step, block + 1] - begin, count - done)
+        for place in range(more):
+            here[np.uint64(begin + place)] = code[np.uint64(done + place)]
+        done, step = done + more, step + 1
+        begin = dealt.begins[step, block] if done < count else 0
 
 
 @inline
 def _room(most: int) -> tuple[Some, Explorers]:
     some = Some(
         np.empty(most, np.int64), np.empty(most, np.uint32), np.empty(most, np.uint32),
-        np.zeros(most, np.uint32), np.empty(most, np.int64), np.empty(most, np.uint16),
-        np.empty(most, np.uint16), np.empty(most, np.bool_), np.empty(most),
-        np.empty(most, np.uint64),
+        np.zeros(most, np.uint32), np.empty(most, np.uint16), np.empty(most, np.uint16),
+        np.empty(most, np.bool_), np.empty(most), np.empty(most, np.uint64),
     )  # fmt: skip
     explorers = Explorers(
         np.empty(most, np.uint32), np.empty(most, np.int64), np.empty(most, np.int64),

@@ -8,9 +8,11 @@ Episodes of many seeds are played side by side, and a large one in blocks of use
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,7 @@ from marketeval.choice.rules import EPSILON_GREEDY
 from marketeval.choice.utility import utility
 from marketeval.core.lanes import LANES
 from marketeval.core.streams import Names
-from marketeval.core.threads import each, kernel_threads
+from marketeval.core.threads import each, each_part, kernel_threads
 from marketeval.events.information import UNGRADED
 from marketeval.markets.information import dealing, drift
 from marketeval.markets.information.market import InformationMarket
@@ -34,11 +36,13 @@ Notes = NDArray[np.uint16]
 Numbers = NDArray[np.int32]
 
 BLOCK = 13  # users whose state is in reach at once, as a power of two
-FEWEST = 9  # users worth a block of their own, as a power of two
+FEWEST = 400  # users worth a block of their own
+PILES = 16  # what users are sorted into at least: one count need not wait for another
 SHARES = 8  # blocks for each thread, so that none waits long for the last
 AT_ONCE = 1 << 21  # interactions whose notes lie in memory at once
 STATES = 1 << 17  # rows of the state of episodes that are played side by side
-PIECE = 1 << 16  # interactions that one thread draws or sorts at a time
+VISITS = 8  # of a user of a large episode while a block is in reach
+PIECE = 1 << 17  # interactions that one thread draws or sorts at a time
 EPISODES = 1 << 16  # episodes that are played side by side
 MOST_AGENTS = drift.MASK
 MOST_TAUGHT = 1e100  # so that no sum of preferences is infinite
@@ -183,17 +187,21 @@ def play(plan: Plan, seeds: Sequence[int], *, asked: bool, state: State) -> Iter
     episode_of = np.empty(0, np.uint32)
     if not lone:
         episode_of = np.repeat(np.arange(episodes, dtype=np.uint32), plan.users)
+    # Who comes again finds a block in reach; whoever wants the questions writes a log, and has
+    # much more to hold at once.
+    at_once = AT_ONCE
+    if lone:
+        at_once = AT_ONCE // 2 if asked else max(2 * AT_ONCE, VISITS * plan.users)
+    most, room = max(1, at_once // (episodes * plan.per_step)), _Room()
     for stage in plan.stages:
         _move(state, stage)
-        # Long stretches keep a block's users in reach; whoever wants the questions writes a log,
-        # and has much more to hold at once.
-        at_once = AT_ONCE if not lone else AT_ONCE // 2 if asked else 4 * AT_ONCE
-        most = max(1, at_once // (episodes * plan.per_step))
         for since in range(stage.start, stage.stop, most):
             steps = min(most, stage.stop - since)
             shape = (episodes, steps, plan.per_step)
             users, notes = np.empty(shape, np.int32), np.empty(shape, np.uint16)
-            dealt = _deal(plan, draws, since, users)
+            dealt = _deal(plan, draws, since, users, room)
+            several = lone and dealt.begins.shape[1] > 2
+            as_dealt = room.of("notes", shape, np.uint16) if several else notes
             questions = None
             if asked:
                 questions = questions_of(plan, draws.questions, since * plan.per_step, shape)
@@ -201,12 +209,11 @@ def play(plan: Plan, seeds: Sequence[int], *, asked: bool, state: State) -> Iter
 
             live = partial(
                 drift.live, since, plan.together, stage.rule, draws, dealt, episode_of,
-                state.first, state.best, keyed, notes,
+                state.first, state.best, keyed, as_dealt,
             )  # fmt: skip
-            blocks = dealt.begins.shape[1] - 1
-            each(live, range(blocks))
-            if lone and blocks > 1:
-                notes = _in_order(dealt, notes)
+            each(live, range(dealt.begins.shape[1] - 1))
+            if several:
+                _in_order(dealt, as_dealt, notes)
             yield Some(stage, since, users, notes, questions)
 
 
@@ -219,7 +226,7 @@ def questions_of(plan: Plan, codes: drift.Codes, since: int, shape: tuple[int, .
     def ask(begin: int, end: int) -> None:
         dealing.ask(codes, since + begin, plan.questions, flat[:, begin:end])
 
-    _each_part(flat.shape[1], most, ask)
+    each_part(flat.shape[1], most, ask)
     return out
 
 
@@ -228,7 +235,7 @@ def start(plan: Plan, episodes: int) -> State:
     rows, known = episodes * plan.users, np.zeros(plan.width)
     known[plan.there] = 1.0 / len(plan.there)
     state = State(_lines(rows, plan.width), np.empty(rows, np.uint16))
-    _each_part(rows, 8 << BLOCK, partial(drift.fill, known, state.first))
+    each_part(rows, 8 << BLOCK, partial(drift.fill, known, state.first))
     return state
 
 
@@ -239,35 +246,44 @@ def _lines(rows: int, width: int) -> Floats:
     return whole[ahead : ahead + rows * width].reshape(rows, width)
 
 
-def _each_stretch(work: Callable[[int, int], None], steps: int, count: int) -> None:
+def each_stretch(work: Callable[[int, int], None], steps: int, count: int) -> None:
     """Do some work from step to step, of so many interactions each."""
-    _each_part(steps, max(1, PIECE // count), work)
-
-
-def _each_part(whole: int, most: int, work: Callable[[int, int], None]) -> None:
-    """Do some work from place to place, on threads; at most so many places at a time."""
-    edges = [*range(0, whole, most), whole]
-    each(lambda part: work(*part), list(itertools.pairwise(edges)))
+    each_part(steps, max(1, PIECE // count), work)
 
 
 _NO_QUESTIONS = np.empty((0, 0, 0), np.int32)
 
 
-def _deal(plan: Plan, draws: drift.Draws, since: int, users: Numbers) -> dealing.Dealt:
+class _Room:
+    """Arrays that are wanted again: fresh memory can cost as much as what is done in it."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, NDArray[Any]] = {}  # any: of whatever type
+
+    def of(self, name: str, shape: tuple[int, ...], kind: Any) -> NDArray[Any]:
+        """The array of a name, with anything in it (any: numpy's types)."""
+        size = math.prod(shape)
+        if name not in self._kept or self._kept[name].size < size:
+            self._kept[name] = np.empty(size, kind)
+        return self._kept[name][:size].reshape(shape)
+
+
+def _deal(plan: Plan, draws: drift.Draws, since: int, users: Numbers, room: _Room) -> dealing.Dealt:
     """Who interacts, and in which block: some users of a large episode, or some episodes."""
     episodes, steps, count = users.shape
-    places = np.empty((steps, episodes * count), np.uint64)
-    shift = _block(plan.users)
-    blocks = -(-plan.users >> shift)
+    places = room.of("places", (steps, episodes * count), np.uint64)
+    blocks = _blocks(plan.users)
     if episodes == 1 and blocks > 1:
-        begins = np.empty((steps, blocks + 1), np.int64)
-        _each_stretch(
+        finer = -(-PILES // blocks)  # a block is some piles: whose user comes first does not matter
+        begins = np.empty((steps, blocks * finer + 1), np.int64)
+        each_stretch(
             lambda begin, end: dealing.deal_users(
-                draws.users[0], begin, end, since, plan.users, np.uint32(shift),
-                plan.replacement, users[0], places, begins,
+                draws.users[0], begin, end, since, plan.users, plan.replacement,
+                users[0], places, begins,
             ),
             steps, count,
         )  # fmt: skip
+        begins = np.ascontiguousarray(begins[:, ::finer])
     else:
         together = max(1, (1 << BLOCK) // plan.users)
         edges = np.append(np.arange(0, episodes, together), episodes)
@@ -282,21 +298,19 @@ def _deal(plan: Plan, draws: drift.Draws, since: int, users: Numbers) -> dealing
     return dealing.Dealt(places, begins)
 
 
-def _block(users: int) -> int:
-    """Users of a block, as a power of two: enough blocks for all threads, if users are enough."""
+def _blocks(users: int) -> int:
+    """Into how many blocks a large episode is cut: enough for all threads, if users are enough."""
     threads = kernel_threads()
-    wanted = users // (SHARES * threads) if threads > 1 else users
-    return min(BLOCK, max(FEWEST, wanted.bit_length() - 1))
+    shared = min(SHARES * threads, users // FEWEST) if threads > 1 else 1
+    return max(-(-users >> BLOCK), shared)
 
 
-def _in_order(dealt: dealing.Dealt, notes: Notes) -> Notes:
-    """What was noted of one episode, from the order dealt into that of the log."""
-    out = np.empty_like(notes)
-    _each_stretch(
-        lambda begin, end: drift.in_order(dealt.place, notes[0], out[0], begin, end),
+def _in_order(dealt: dealing.Dealt, as_dealt: Notes, notes: Notes) -> None:
+    """Bring what was noted of one episode from the order dealt into that of the log."""
+    each_stretch(
+        lambda begin, end: drift.in_order(dealt.place, as_dealt[0], notes[0], begin, end),
         *notes.shape[1:],
     )
-    return out
 
 
 def _move(state: State, stage: Stage) -> None:
@@ -305,7 +319,7 @@ def _move(state: State, stage: Stage) -> None:
         (drift.enter if enters else drift.leave)(state.first, agent, others)
     state.columns = stage.rule.columns
     judged = partial(drift.judge, state.first, state.columns, state.best)
-    _each_part(state.best.size, 8 << BLOCK, judged)
+    each_part(state.best.size, 8 << BLOCK, judged)
 
 
 def _is_simple(character: Floats) -> bool:

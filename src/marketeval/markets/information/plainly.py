@@ -126,8 +126,8 @@ def _turns(market: InformationMarket) -> Integers:
 
 
 def _tell_changes(market: InformationMarket, turns: Integers, log: EventLog) -> None:
-    changes = change_events(market)
-    if changes["step"].size:
+    if market.changes:
+        changes = change_events(market)
         log.extend("intervention", _turns_of_changes(changes["step"], turns), **changes)
 
 
@@ -140,8 +140,8 @@ def _turns_of_changes(steps: Integers, turns: Integers) -> Integers:
 def _hand_over_changes(
     market: InformationMarket, turns: Integers, seeds: Sequence[int], log: EventLog
 ) -> None:
-    changes = change_events(market)
-    if changes["step"].size:
+    if market.changes:
+        changes = change_events(market)
         count = changes["step"].size
         turn = np.tile(_turns_of_changes(changes["step"], turns), len(seeds))
         every = {name: np.tile(values, len(seeds)) for name, values in changes.items()}
@@ -162,7 +162,9 @@ def _hand_over(
     rows = sum(one.notes.size for one in played)
     if not log.hashed:
         per_seed = rows // len(seeds)
-        of_seed = lambda: np.repeat(np.array(seeds, np.int64), per_seed)  # noqa: E731
+        of_seed: Callable[[], Values] | float = seeds[0]
+        if len(seeds) > 1:
+            of_seed = lambda: np.repeat(np.array(seeds, np.int64), per_seed)  # noqa: E731
         log.hand_over("interaction", rows, seeds=of_seed, **columns)
         return
     whole = {name: one() if callable(one) else one for name, one in columns.items()}
@@ -211,8 +213,7 @@ def _columns(
         def make() -> Values:
             parts = []
             for one in played:
-                stage = one.stage
-                values = stage.signals if name == "signal" else stage.rule.worth
+                values = one.stage.signals if name == "signal" else one.stage.rule.worth
                 parts.append(drift.by_outcome(one.notes.ravel(), values).reshape(one.notes.shape))
             return _side_by_side(parts)
 
@@ -225,6 +226,7 @@ def _columns(
         pairs = zip(tables, played, strict=True)
         return lambda: _side_by_side([table[one.notes & drift.MASK] for table, one in pairs])
 
+    scores = np.repeat([[0.0], [1.0]], plan.width, axis=1)  # of wrong and of right answers
     topics = np.asarray(market.questions.topics)
     one_topic = not topics.any()
     now = np.arange(since, since + steps)
@@ -235,9 +237,9 @@ def _columns(
         "user": users,
         "question": questions,
         "topic": 0 if one_topic else lambda: topics[questions()],
-        "agent": lambda: (notes & drift.MASK).astype(np.int16),
-        "explored": lambda: (notes >> drift.EXPLORED & 1).astype(np.bool_),
-        "score": lambda: (notes >> drift.RIGHT).astype(np.float64),
+        "agent": lambda: (notes & drift.MASK).view(np.int16),
+        "explored": lambda: (notes & 1 << drift.EXPLORED) != 0,
+        "score": lambda: drift.by_outcome(notes, scores),
         "grade": UNGRADED,
         "cost_usd": by_agent("costs"),
         "latency_s": by_agent("latencies"),
