@@ -246,7 +246,7 @@ def _lines(rows: int, width: int) -> Floats:
     return whole[ahead : ahead + rows * width].reshape(rows, width)
 
 
-def each_stretch(work: Callable[[int, int], None], steps: int, count: int) -> None:
+def _each_stretch(work: Callable[[int, int], None], steps: int, count: int) -> None:
     """Do some work from step to step, of so many interactions each."""
     each_part(steps, max(1, PIECE // count), work)
 
@@ -276,7 +276,7 @@ def _deal(plan: Plan, draws: drift.Draws, since: int, users: Numbers, room: _Roo
     if episodes == 1 and blocks > 1:
         finer = -(-PILES // blocks)  # a block is some piles: whose user comes first does not matter
         begins = np.empty((steps, blocks * finer + 1), np.int64)
-        each_stretch(
+        _each_stretch(
             lambda begin, end: dealing.deal_users(
                 draws.users[0], begin, end, since, plan.users, plan.replacement,
                 users[0], places, begins,
@@ -307,7 +307,7 @@ def _blocks(users: int) -> int:
 
 def _in_order(dealt: dealing.Dealt, as_dealt: Notes, notes: Notes) -> None:
     """Bring what was noted of one episode from the order dealt into that of the log."""
-    each_stretch(
+    _each_stretch(
         lambda begin, end: drift.in_order(dealt.place, as_dealt[0], notes[0], begin, end),
         *notes.shape[1:],
     )
