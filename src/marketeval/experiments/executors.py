@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import pickle
 import signal
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, wait
@@ -19,6 +20,9 @@ from marketeval.core.threads import cores, limited
 Work = TypeVar("Work")
 Result = TypeVar("Result")
 TRIES = 3  # workers that a piece may end
+# What tells the threads of linear algebra and of tables how many they may be: as many as kernels
+# use, since those of several workers would only stand in each other's way.
+POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
 
 
 class Executor(Protocol):
@@ -149,10 +153,22 @@ def _hired(function: Callable[[Any], Any], threads: int) -> tuple[Connection, Ba
     context = multiprocessing.get_context("spawn")
     mine, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(function, theirs, threads), daemon=True)
-    with _no_interrupts():
+    with _no_interrupts(), _told({name: str(threads) for name in POOLS}):
         process.start()
     theirs.close()
     return mine, process
+
+
+@contextmanager
+def _told(variables: Mapping[str, str]) -> Iterator[None]:
+    """Variables of the environment of what is started in here, where the caller has not set them."""
+    new = variables.keys() - os.environ.keys()
+    os.environ.update({name: variables[name] for name in new})
+    try:
+        yield
+    finally:
+        for name in new:
+            os.environ.pop(name, None)
 
 
 def _buried(connection: Connection, process: BaseProcess) -> int | None:
