@@ -161,7 +161,7 @@ def _hired(function: Callable[[Any], Any], threads: int) -> tuple[Connection, Ba
 
 @contextmanager
 def _told(variables: Mapping[str, str]) -> Iterator[None]:
-    """Variables of the environment of what is started in here, where the caller has not set them."""
+    """Set variables of the environment for what is started in here, unless the caller did."""
     new = variables.keys() - os.environ.keys()
     os.environ.update({name: variables[name] for name in new})
     try:
