@@ -64,3 +64,7 @@ _HERE = threading.local()
 def _pool(threads: int) -> ThreadPoolExecutor:
     """Threads that stay: to start some takes as long as a small episode."""
     return ThreadPoolExecutor(threads, initializer=lambda: setattr(_HERE, "works", True))
+
+
+if hasattr(os, "register_at_fork"):  # a process that forks keeps its threads to itself
+    os.register_at_fork(after_in_child=_pool.cache_clear)
