@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from marketeval.core.compiled import kernel
+from marketeval.core.compiled import inline, kernel
 from marketeval.core.streams import draw_order, draw_uniform
 
 Integers = NDArray[np.int64]
@@ -30,6 +30,23 @@ class Dealt(NamedTuple):
     begins: Integers
 
 
+@inline
+def _draw(
+    code: np.uint64, step: int, users: int, replacement: bool, order: Integers,
+    drawn: NDArray[np.int32],
+) -> None:  # fmt: skip
+    """The users of a step; `order` has room for all of them, if none may come twice."""
+    if replacement:
+        for place in range(drawn.size):
+            drawn[place] = int(draw_uniform(code, step, place) * users)
+        return
+    for place in range(users):
+        order[place] = place
+    draw_order(code, step, order, drawn.size)
+    for place in range(drawn.size):
+        drawn[place] = order[place]
+
+
 @kernel
 def deal_users(
     code: np.uint64, begin: int, end: int, since: int, users: int, replacement: bool,
@@ -43,15 +60,7 @@ def deal_users(
     for step in range(begin, end):
         drawn, here, its = who[step], begins[step], places[step]
         count = drawn.size
-        if replacement:
-            for place in range(count):
-                drawn[place] = int(draw_uniform(code, since + step, place) * users)
-        else:
-            for place in range(users):
-                order[place] = place
-            draw_order(code, since + step, order, count)
-            for place in range(count):
-                drawn[place] = order[place]
+        _draw(code, since + step, users, replacement, order, drawn)
         at[:] = 0
         for place in range(count):
             user = np.uint64(np.uint32(drawn[place]))
@@ -73,19 +82,11 @@ def deal_episodes(
 ) -> None:  # fmt: skip
     """Draw the users of some steps of episodes `begin` to `end`; shapes as in `Dealt`."""
     _, steps, count = who.shape
-    order = np.arange(users)
+    order = np.arange(0 if replacement else users)
     for step in range(steps):
         for episode in range(begin, end):
-            code, drawn = codes[episode], who[episode, step]
-            if replacement:
-                for place in range(count):
-                    drawn[place] = int(draw_uniform(code, since + step, place) * users)
-            else:
-                for place in range(users):
-                    order[place] = place
-                draw_order(code, since + step, order, count)
-                for place in range(count):
-                    drawn[place] = order[place]
+            drawn = who[episode, step]
+            _draw(codes[episode], since + step, users, replacement, order, drawn)
             for place in range(count):
                 to = episode * count + place
                 row = np.uint64(episode * users + drawn[place])
