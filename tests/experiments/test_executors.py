@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 
 import pytest
@@ -83,6 +85,32 @@ def test_what_dying_workers_were_doing_is_done_by_others(workers: int, tmp_path:
         piece.mkdir()
     done = sorted(Processes(workers).map(die_twice, pieces))
     assert done == ["a at try 3", "b at try 3", "c at try 3"]
+
+
+def test_an_interrupt_that_another_thread_takes_waits_until_a_worker_has_begun(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    done = threading.Event()
+    taker = threading.Thread(target=done.wait)  # its mask is not ours
+    taker.start()
+    start, begun = SpawnProcess.start, []
+
+    def interrupted(process: SpawnProcess) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        start(process)
+        begun.append(process)
+
+    monkeypatch.setattr(SpawnProcess, "start", interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            list(Processes(1).map(double, [1]))
+    finally:
+        done.set()
+        taker.join()
+    assert len(begun) == 1
+    begun[0].join(20)
+    assert begun[0].exitcode == 0
 
 
 def test_serial_and_processes_write_the_same_bytes(tree: Tree, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -228,16 +229,27 @@ def _portable(error: BaseException) -> BaseException:
 def _no_interrupts() -> Iterator[None]:
     """What starts in here never sees an interrupt; ours comes afterwards.
 
-    A terminal interrupts all processes of a command, and only the parent is to answer.
+    A terminal interrupts all processes of a command, and only the parent is to answer. The mask is
+    for what is started; in this process another thread would take the signal, and Python tell the
+    main one: so that waits for the end too.
     """
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    came: list[int] = []
+    is_main = threading.current_thread() is threading.main_thread()
+    handler = signal.getsignal(signal.SIGINT) if is_main else None
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    if handler is not None:
+        signal.signal(signal.SIGINT, lambda *_: came.append(1))
     try:
         yield
     finally:
+        if handler is not None:
+            signal.signal(signal.SIGINT, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if came:
+            signal.raise_signal(signal.SIGINT)
 
 
 def _ray() -> Executor:
