@@ -1,72 +1,86 @@
-"""Work on threads: in order, by itself where it is work already, and after a fork."""
+"""Work on threads that are kept: in order, errors told, and never in anybody's way."""
 
 from __future__ import annotations
 
 import multiprocessing
 import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from marketeval.core.threads import each, each_part, kernel_threads, limited
+from marketeval.core.threads import each, each_part, limited
 
 
-def squares(count: int) -> list[int]:
-    return list(each(lambda one: one * one, range(count)))
-
-
-def test_results_come_in_the_order_of_the_work() -> None:
-    with limited(3):
-        assert squares(100) == [one * one for one in range(100)]
-
-
-def test_parts_cover_all_places_once() -> None:
-    seen: list[int] = []
+@pytest.fixture(autouse=True)
+def two_threads() -> Iterator[None]:
     with limited(2):
-        each_part(10, 4, lambda begin, end: seen.extend(range(begin, end)))
-    assert sorted(seen) == list(range(10))
+        yield
 
 
-def test_work_that_asks_for_more_does_that_by_itself() -> None:
-    def inner(one: int) -> set[int]:
-        return set(each(lambda _: threading.get_ident(), range(4)))
-
-    with limited(2):
-        assert all(len(threads) == 1 for threads in each(inner, range(4)))
+def doubled(number: int) -> int:
+    return 2 * number
 
 
-def test_an_error_of_the_work_is_the_callers_and_the_threads_stay() -> None:
-    def fail(one: int) -> int:
-        raise ValueError(f"no {one}")
+def test_work_is_done_once_each_in_order_and_also_within_work() -> None:
+    assert list(each(doubled, range(9))) == [2 * number for number in range(9)]
+    nested = each(lambda most: list(each(doubled, range(most))), range(5))
+    assert list(nested) == [[2 * number for number in range(most)] for most in range(5)]
+    done: list[int] = []
+    each_part(10, 3, lambda begin, end: done.extend(range(begin, end)))
+    assert sorted(done) == list(range(10))
+    each_part(0, 3, lambda begin, end: done.clear())
+    assert done
 
-    with limited(2):
-        with pytest.raises(ValueError, match="no 0"):
-            each(fail, range(3))
-        assert squares(3) == [0, 1, 4]
+
+def test_an_error_is_the_callers_and_the_threads_go_on() -> None:
+    def refuse(number: int) -> int:
+        raise ValueError(number)
+
+    with pytest.raises(ValueError, match="0"):
+        each(refuse, range(9))
+    assert list(each(doubled, range(3))) == [0, 2, 4]
 
 
-def test_a_limit_ends_where_it_was_set() -> None:
-    before = kernel_threads()
-    with limited(1):
-        assert kernel_threads() == 1
-    assert kernel_threads() == before
+def test_who_asks_at_the_same_time_has_threads_of_their_own() -> None:
+    all_at_once = threading.Barrier(4)
+
+    def ask(_: int) -> list[int]:
+        with limited(2):
+            return list(each(lambda number: all_at_once.wait(timeout=60) and number, range(2)))
+
+    with ThreadPoolExecutor(2) as pool:
+        assert len(list(pool.map(ask, range(2)))) == 2
+
+
+def test_threads_end_with_who_asked() -> None:
+    workers: list[threading.Thread] = []
+
+    def ask() -> None:
+        with limited(2):
+            each(lambda _: workers.append(threading.current_thread()), range(4))
+
+    asker = threading.Thread(target=ask)
+    asker.start()
+    asker.join()
+    for worker in workers:
+        worker.join(timeout=60)
+        assert not worker.is_alive()
 
 
 @pytest.mark.skipif(
-    "fork" not in multiprocessing.get_all_start_methods(), reason="this system does not fork"
+    "fork" not in multiprocessing.get_all_start_methods(), reason="nothing forks here"
 )
-@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
-def test_a_forked_process_has_threads_of_its_own() -> None:
-    def child(pipe) -> None:  # type: ignore[no-untyped-def]  # a pipe's end
-        with limited(2):
-            pipe.send(squares(4))
-
-    with limited(2):
-        squares(4)
+def test_a_forked_process_has_threads_too() -> None:
+    assert list(each(doubled, range(4))) == [0, 2, 4, 6]  # threads that do not come along
     mine, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("fork").Process(target=child, args=(theirs,), daemon=True)
-    process.start()
-    answered = mine.poll(20)
-    process.terminate()
-    process.join()
-    assert answered
-    assert mine.recv() == [0, 1, 4, 9]
+    forked = multiprocessing.get_context("fork").Process(
+        target=lambda: theirs.send(list(each(doubled, range(4))))
+    )
+    forked.start()
+    try:
+        assert mine.poll(60)
+        assert mine.recv() == [0, 2, 4, 6]
+    finally:
+        forked.kill()
+        forked.join()

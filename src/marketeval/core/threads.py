@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
 from itertools import pairwise
 from typing import TypeVar
 
@@ -60,11 +59,15 @@ def each_part(whole: int, most: int, work: Callable[[int, int], object]) -> None
 _HERE = threading.local()
 
 
-@cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Threads that stay: to start some takes as long as a small episode."""
-    return ThreadPoolExecutor(threads, initializer=lambda: setattr(_HERE, "works", True))
+    """Threads that stay, for who asks: to start some takes as long as a small episode."""
+    pools: dict[int, ThreadPoolExecutor] = _HERE.__dict__.setdefault("pools", {})
+    if threads not in pools:
+        pools[threads] = ThreadPoolExecutor(
+            threads, initializer=lambda: setattr(_HERE, "works", True)
+        )
+    return pools[threads]
 
 
-if hasattr(os, "register_at_fork"):  # a process that forks keeps its threads to itself
-    os.register_at_fork(after_in_child=_pool.cache_clear)
+if hasattr(os, "register_at_fork"):  # threads do not come along
+    os.register_at_fork(after_in_child=lambda: _HERE.__dict__.clear())
