@@ -177,8 +177,8 @@ def test_an_intervention_that_cannot_be_is_refused(
 @pytest.mark.parametrize(
     ("agent", "says"),
     [
-        ("bernouli:0.5", "did you mean 'bernoulli'?"),
-        ("", "unknown agent ''"),
+        ("bernouli:0.5", "unknown agent of seat 'alpha' 'bernouli'; did you mean 'bernoulli'?"),
+        ("", "unknown agent of seat 'alpha' ''"),
         ("bernoulli", "expected bernoulli:RATE"),
         ("bernoulli:", "expected bernoulli:RATE"),
         ("bernoulli:1.5", "expected a number from 0 to 1, got '1.5'"),

@@ -92,6 +92,8 @@ def make_agent(
     if not argument and "#" in name:
         name, _, argument = name.partition("#")
         argument = f"#{argument}"
+    if name not in AGENTS:
+        raise UnknownNameError(f"agent of seat '{seat}'", name, AGENTS)
     return AGENTS[name](
         Order(
             seat=seat,

@@ -167,7 +167,8 @@ def stays(log: LogReader) -> tuple[list[Stays], Integers]:
         rows = rows.reshape(every_seed.size, 3 * order.size)
         distinct, pattern = np.unique(rows, axis=0, return_inverse=True)
         everyone = agents(log)
-        return [_intervals(everyone, one.reshape(-1, 3)) for one in distinct], pattern
+        found = [_intervals(everyone, one.reshape(-1, 3)) for one in distinct]
+        return found, pattern.reshape(-1)  # numpy 2.0.0 gives it as a column
 
     return remembered(log, "stays", read)
 
