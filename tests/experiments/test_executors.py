@@ -69,6 +69,28 @@ def test_an_error_of_a_worker_comes_at_once_while_others_are_busy(
     assert time.monotonic() - start < 30
 
 
+def threads_told(fails: bool) -> dict[str, str]:
+    if fails:
+        raise OSError(28, "No space left on device")
+    return {name: value for name, value in os.environ.items() if name.endswith("_THREADS")}
+
+
+def test_workers_are_told_how_many_threads_unless_the_caller_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in threads_told(False):
+        monkeypatch.delenv(name)
+    told = [{"OMP_NUM_THREADS": "3", "POLARS_MAX_THREADS": "3"}]
+    assert list(Processes(1, threads=3).map(threads_told, [False])) == told
+    with pytest.raises(OSError, match="No space left"):
+        list(Processes(1, threads=3).map(threads_told, [True]))
+    assert not threads_told(False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")  # nothing that goes before it is set
+    told = [{"OMP_NUM_THREADS": "2", "POLARS_MAX_THREADS": "3"}]
+    assert list(Processes(1, threads=3).map(threads_told, [False])) == told
+    assert threads_told(False) == {"OMP_NUM_THREADS": "2"}
+
+
 def die_twice(marks: Path) -> str:
     """Kills its own process at the first two tries, and says then which try it was."""
     tries = len(list(marks.iterdir()))

@@ -22,8 +22,9 @@ Work = TypeVar("Work")
 Result = TypeVar("Result")
 TRIES = 3  # workers that a piece may end
 # What tells the threads of linear algebra and of tables how many they may be: as many as kernels
-# use, since those of several workers would only stand in each other's way.
-POOLS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "POLARS_MAX_THREADS")
+# use, since those of several workers would only stand in each other's way. All linear algebra goes
+# by the first unless its own (OPENBLAS_NUM_THREADS, MKL_NUM_THREADS) says otherwise.
+POOLS = ("OMP_NUM_THREADS", "POLARS_MAX_THREADS")
 
 
 class Executor(Protocol):
