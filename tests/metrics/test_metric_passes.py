@@ -49,7 +49,7 @@ def drawn(rows_per_part: int, *, seeds: Sequence[int] = (1, 2, 5), rows: int = 7
                 explored=False,
                 score=score,
                 grade=UNGRADED,
-                cost_usd=np.nan,
+                cost_usd=0.01 * score,
                 latency_s=np.nan,
                 signal=score,
                 utility=score - 0.3,
@@ -120,6 +120,21 @@ def test_the_parts_of_a_log_make_no_difference() -> None:
         assert evaluate(drawn(rows), metrics).equals(whole)
     for one in metrics:  # and by itself, on a log that remembers nothing
         assert one.compute(drawn(64)).equals(whole.filter(pl.col("metric") == str(one)))
+
+
+def test_what_utility_cost_is_added_up_in_the_order_of_the_rows() -> None:
+    log = drawn(90)
+    cost, gain = np.zeros(3), np.zeros(3)
+    for seed, *row in (
+        log.scan("interaction").select("seed", "cost_usd", "utility").collect().rows()
+    ):
+        if None not in row:
+            place = log.seeds().index(seed)
+            cost[place], gain[place] = cost[place] + row[0], gain[place] + row[1]
+    expected = (cost / gain).tolist()
+    for rows_per_part in (90, 1 << 20):
+        found = evaluate(drawn(rows_per_part), [parse_metric("CostPerUtility")])
+        assert found["value"].to_list() == expected
 
 
 class _Endless:

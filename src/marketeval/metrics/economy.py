@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
 from marketeval.core.errors import UsageError
 from marketeval.metrics.base import metric
 from marketeval.metrics.population import OfEcosystem
-from marketeval.metrics.tables import seeds
+from marketeval.metrics.tables import batches, seeds
 
 if TYPE_CHECKING:
     import polars as pl
@@ -91,21 +93,20 @@ class CostPerUtility(_Tabled):
         return (None,)
 
     def values(self, log: LogReader) -> pl.DataFrame:
-        """Sum of the costs over sum of the utilities."""
+        """Sum of the costs over sum of the utilities, each added up in the order of the rows."""
         import polars as pl
 
-        table = log.scan("interaction").group_by("seed").agg(
-            pl.col("cost_usd").sum(), pl.col("utility").sum()
-        )  # fmt: skip
-        return (
-            table.filter(pl.col("utility") > 0)
-            .select(
-                "seed",
-                subject=pl.lit(None, pl.String),
-                value=pl.col("cost_usd") / pl.col("utility"),
-            )
-            .collect()
-        )
+        every = np.array(seeds(log), np.int64)
+        costs, utilities = np.zeros((2, every.size))
+        for part in batches(log, "interaction", ["seed", "cost_usd", "utility"]):
+            seed, cost, utility = np.broadcast_arrays(*part.values())
+            place = np.searchsorted(every, seed)
+            np.add.at(costs, place, np.where(np.isnan(cost), 0.0, cost))
+            np.add.at(utilities, place, np.where(np.isnan(utility), 0.0, utility))
+        useful = utilities > 0
+        return pl.DataFrame(
+            {"seed": every[useful], "value": costs[useful] / utilities[useful]}
+        ).select("seed", pl.lit(None, pl.String).alias("subject"), "value")
 
 
 @metric
