@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from marketeval.agents.embedder import EmbedderSeat
@@ -12,7 +13,7 @@ from marketeval.experiments.families import FAMILIES
 from marketeval.experiments.information import assemble_information, outcomes_of
 from marketeval.experiments.pool import read_pool
 from marketeval.experiments.scenario import Scenario, Seat, Tree, check
-from marketeval.metrics.base import parse_metric
+from marketeval.metrics.base import foreign_event, parse_metric
 
 if TYPE_CHECKING:
     from marketeval.llm.calls import Calls
@@ -27,6 +28,21 @@ def assemble(scenario: Scenario, *, calls: Calls | None = None) -> Experiment:
     if scenario.family == "information":
         return assemble_information(scenario, calls)
     return _assemble_family(scenario, calls)
+
+
+def check_metrics(scenario: Scenario) -> None:
+    """Refuse a metric that a scenario names and that its market's events cannot give."""
+    for text in scenario.metrics:
+        if foreign := _foreign(text, scenario.family):
+            raise ScenarioError(
+                f"metrics: {text} needs the event '{foreign}', which a market of the family "
+                f"'{scenario.family}' does not write; leave it out"
+            )
+
+
+@lru_cache(maxsize=256)
+def _foreign(text: str, family: str) -> str:
+    return foreign_event(parse_metric(text), FAMILIES[family].KINDS)
 
 
 def _assemble_family(scenario: Scenario, calls: Calls | None) -> Experiment:

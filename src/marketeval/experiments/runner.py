@@ -16,7 +16,7 @@ import marketeval
 from marketeval.core.errors import MarketevalError, RunError, ScenarioError, UsageError
 from marketeval.core.log import EventLog
 from marketeval.experiments.asking import Asking, is_live
-from marketeval.experiments.assembly import assemble
+from marketeval.experiments.assembly import assemble, check_metrics
 from marketeval.experiments.engines import Engine, engine_for
 from marketeval.experiments.executors import Executor, Processes, Serial, Threads
 from marketeval.experiments.experiment import Experiment
@@ -57,7 +57,9 @@ def arms_of(tree: Tree) -> dict[str, Experiment]:
     A control is the same tree with its overrides; phases are those of the scenario itself, so
     that the two are compared over the same steps.
     """
-    main = assemble(check(tree))
+    scenario = check(tree)
+    check_metrics(scenario)
+    main = assemble(scenario)
     settled: Tree = {
         **tree,
         "phases": [one.model_dump() for one in main.scenario.phases],

@@ -14,14 +14,14 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, dataclass_transform
 
-from marketeval.core.errors import UnknownNameError, UsageError
+from marketeval.core.errors import MarketevalError, UnknownNameError, UsageError
 from marketeval.core.registry import Registry
 from marketeval.metrics.text import read_arguments
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from marketeval.core.log import LogReader
+    from marketeval.core.log import EventKind, LogReader
 
     METRICS: Registry[type[Metric]]
     TIDY: pl.Schema
@@ -87,6 +87,43 @@ def _computed(one: Metric, log: LogReader) -> pl.DataFrame:
         return one.compute(log)
     except UnknownNameError as error:  # a metric of another market family
         raise UsageError(f"{one} cannot be computed from this log: {error}") from None
+
+
+def foreign_event(one: Metric, kinds: Sequence[EventKind]) -> str:
+    """The event that keeps a metric from being computed where only these are written; '' if none.
+
+    It is tried on a log without rows; what else may be wrong with it hangs on the rows.
+    """
+    from marketeval.metrics.tables import Remembering
+
+    log = _Rowless(kinds)
+    try:
+        one.compute(Remembering(log))
+    except MarketevalError:
+        return log.foreign
+    except Exception:
+        return ""
+    return ""
+
+
+class _Rowless:
+    """A log without rows, which notes the last event that was asked for and that it has not."""
+
+    def __init__(self, kinds: Sequence[EventKind]) -> None:
+        from marketeval.core.log import EventLog
+
+        self._log = EventLog(kinds)
+        self.foreign = ""
+
+    def scan(self, kind: str) -> pl.LazyFrame:
+        """As the log's own."""
+        if kind not in self._log.kinds:
+            self.foreign = kind
+        return self._log.scan(kind)
+
+    def seeds(self) -> list[int]:
+        """None."""
+        return []
 
 
 def describe(name: str) -> str:
