@@ -69,8 +69,11 @@ def wait_for_the_end_of(group: int) -> None:
 def workers_of(process: subprocess.Popen[str]) -> set[int]:
     """The numbers of the worker processes of a run, as Linux tells them."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return {
-        int(one)
-        for one in children
-        if "multiprocessing-fork" in Path(f"/proc/{one}/cmdline").read_text()
-    }
+    return {int(one) for one in children if "multiprocessing-fork" in _command_of(one)}
+
+
+def _command_of(number: str) -> str:
+    try:
+        return Path(f"/proc/{number}/cmdline").read_text()
+    except OSError:  # it has ended since it was listed
+        return ""
