@@ -362,7 +362,7 @@ def _control(name: str, run: RunDirectory, numbers: Numbers, wanted: Sequence[Me
 
 
 def _of_control(run: RunDirectory, wanted: Sequence[Metric]) -> Numbers:
-    """None where its phases or events are others: nothing to pair."""
+    """Numbers of a control; none of them where its phases or events are others: nothing to pair."""
     try:
         return _numbers(run, wanted)
     except MarketevalError:
