@@ -46,9 +46,15 @@ def draw_bits(code: np.uint64, step: np.uint64, index: np.uint64) -> np.uint64:
 
 
 @inline
+def draw_whole(code: np.uint64, step: int, index: int) -> np.uint64:
+    """The 53 bits of `draw_uniform`, as a whole number below 2**53."""
+    return draw_bits(code, np.uint64(step), np.uint64(index)) >> _TO_53_BITS
+
+
+@inline
 def draw_uniform(code: np.uint64, step: int, index: int) -> float:
     """One uniform number in [0, 1), for use inside kernels: 53 bits, as a float64."""
-    return np.float64(draw_bits(code, np.uint64(step), np.uint64(index)) >> _TO_53_BITS) * _UNIT
+    return np.float64(draw_whole(code, step, index)) * _UNIT
 
 
 @kernel

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from marketeval.core.errors import UsageError
 from marketeval.core.streams import Streams
-from marketeval.core.threads import each, kernel_threads
+from marketeval.core.threads import each_part, kernel_threads
 from marketeval.metrics._kernels import draw_seeds
 
 if TYPE_CHECKING:
@@ -144,8 +143,8 @@ def _drawn(seeds: int, start: int, stop: int) -> NDArray[np.uint8]:
     """How often each seed is drawn in each of some resamples: never as often as 256 times."""
     counts = np.zeros((stop - start, seeds), np.uint8)
     code = Streams(0)["bootstrap"].code
-    edges = np.linspace(0, stop - start, kernel_threads() + 1).astype(np.int64).tolist()
-    each(lambda one: draw_seeds(code, start + one[0], counts[one[0] : one[1]]), [*pairwise(edges)])
+    share = -(-(stop - start) // kernel_threads())
+    each_part(stop - start, share, lambda a, b: draw_seeds(code, start + a, counts[a:b]))
     return counts
 
 

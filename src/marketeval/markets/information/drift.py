@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from marketeval.core.compiled import inline, kernel
 from marketeval.core.lanes import LANES, fetch, set_and_divide
-from marketeval.core.streams import draw_bits, draw_uniform
+from marketeval.core.streams import draw_uniform, draw_whole
 from marketeval.markets.information.dealing import HALF, LOW, Dealt
 
 Floats = NDArray[np.float64]
@@ -222,18 +222,16 @@ def _choose(
         if lone:
             its = choice[0, one]
             for place in range(exploring):
-                number = draw_uniform(its, when[place], key[place])
-                higher = number > highest[place]
-                highest[place] = number if higher else highest[place]
-                picked[place] = one if higher else picked[place]
+                u[place] = draw_uniform(its, when[place], key[place])
         else:
             for place in range(exploring):
                 code[place] = choice[np.uint64(episode[np.uint64(which[place])]), one]
             for place in range(exploring):
-                number = draw_uniform(code[place], when[place], key[place])
-                higher = number > highest[place]
-                highest[place] = number if higher else highest[place]
-                picked[place] = one if higher else picked[place]
+                u[place] = draw_uniform(code[place], when[place], key[place])
+        for place in range(exploring):
+            higher = u[place] > highest[place]
+            highest[place] = u[place] if higher else highest[place]
+            picked[place] = one if higher else picked[place]
     for place in range(exploring):
         agent[np.uint64(which[place])] = picked[place]
 
@@ -248,20 +246,14 @@ def _answer(
     for place in range(count):
         code[place] = draws.outcome[np.uint64(episode[place]), np.uint64(agent[place])]
     for place in range(count):
-        code[place] = _number(code[place], step[place], slot[place])
+        code[place] = draw_whole(code[place], step[place], slot[place])
     if question.size == 0:
         return
     for place in range(count):
         one = np.uint64(agent[place])
         if rule.fixed[one]:
             which = question[episode[place], step[place] - since, slot[place]]
-            code[place] = _number(draws.knows[np.uint64(episode[place]), one], 0, which)
-
-
-@inline
-def _number(code: np.uint64, step: int, index: int) -> np.uint64:
-    """As `draw_uniform`, times 2**53: a whole number."""
-    return draw_bits(code, np.uint64(step), np.uint64(index)) >> np.uint64(11)
+            code[place] = draw_whole(draws.knows[np.uint64(episode[place]), one], 0, which)
 
 
 @inline
@@ -300,10 +292,10 @@ def _choose_again(
             some.agent[place] = one
             if rule.fixed[one]:
                 which = question[own, some.step[place] - since, some.slot[place]]
-                some.code[place] = _number(draws.knows[own, one], 0, which)
+                some.code[place] = draw_whole(draws.knows[own, one], 0, which)
             else:
                 its = draws.outcome[own, one]
-                some.code[place] = _number(its, some.step[place], some.slot[place])
+                some.code[place] = draw_whole(its, some.step[place], some.slot[place])
 
 
 @inline
