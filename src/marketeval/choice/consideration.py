@@ -10,9 +10,6 @@ weights; `uniform` ignores weights.
 from __future__ import annotations
 
 import math
-import os
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -21,6 +18,7 @@ from numpy.typing import NDArray
 from marketeval.choice._math import exp, log
 from marketeval.core.compiled import inline, kernel
 from marketeval.core.streams import draw_uniform
+from marketeval.core.threads import each_part, kernel_threads
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -89,18 +87,9 @@ def consider(
             bounds, seen, start, stop,
         )  # fmt: skip
 
-    if kind.size * who.size < _MANY:
-        part(0, kind.size)
-        return seen
-    threads = len(os.sched_getaffinity(0))
-    edges = np.linspace(0, kind.size, threads + 1).astype(np.int64).tolist()
-    list(_pool(threads).map(part, edges[:-1], edges[1:]))
+    alone = kind.size * who.size < _MANY
+    each_part(kind.size, max(1, kind.size if alone else -(-kind.size // kernel_threads())), part)
     return seen
-
-
-@cache
-def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads)
 
 
 @kernel
